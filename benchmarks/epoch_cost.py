@@ -1,0 +1,153 @@
+"""What a VALEN epoch costs beside a plain supervised Keras epoch of the same classifier.
+
+    python benchmarks/epoch_cost.py [--idx FOLDER] [--examples 60000] [--rounds 5]
+
+Both models are trained in turns, an epoch each, on the MNIST MLP (784-300-301-302-303-10, batch 256);
+ratios are of medians over the rounds. `--idx` names a folder with MNIST-like gzipped idx files
+(train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without it the data are synthetic clusters of
+the same size. Prints a table, and JSON with `--json FILE`.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import resource
+import statistics
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--idx", type=pathlib.Path)
+    parser.add_argument("--examples", type=int, default=60_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+
+    import keras
+    import numpy as np
+
+    import valen_tf as vt
+    from valen_tf import graph
+
+    features, labels = _data(options)
+    candidates = vt.candidates.uniform(labels, 10, flip_probability=0.5, seed=0)
+    dataset = vt.PartialLabelDataset(features, candidates, labels)
+
+    def network():
+        return vt.networks.mlp(
+            dataset.feature_shape, 10, moments=dataset.moments(), weight_decay=1e-4
+        )
+
+    def optimizer():
+        return keras.optimizers.SGD(1e-2, momentum=0.9)
+
+    supervised = network()
+    supervised.compile(
+        optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
+    )
+    labelled = dataset.revealed().batches(256).map(lambda x, y: (x, y["candidates"]))
+    after_supervised = _peak_gigabytes()
+
+    model = vt.Valen(network())
+    model.compile(optimizer(), metrics=["accuracy"])
+    batches = dataset.batches(256)
+    clock = _Clock()
+    callbacks = [vt.callbacks.WarmUp(1), vt.callbacks.GraphRebuild(10**9), clock]
+    # A warm-up epoch, then one that builds the graph and traces the step: neither is counted.
+    model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
+    model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
+    supervised.fit(labelled, epochs=1, verbose=0)
+
+    plain, enhanced = [], []
+    for _ in range(options.rounds):
+        watch = _Clock()
+        supervised.fit(labelled, epochs=1, callbacks=[watch], verbose=0)
+        plain.append(watch.seconds)
+        model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
+        enhanced.append(clock.seconds)
+
+    model._training_data = batches
+    started = time.perf_counter()
+    model.rebuild_graph()
+    rebuild = time.perf_counter() - started
+    embeddings = np.concatenate(
+        [model._embed(x).numpy() for x, _ in dataset.batches(1000, shuffle=False)]
+    )
+    sample = np.random.default_rng(0).permutation(len(embeddings))[:1000]
+    recall = _recall(embeddings, graph.nearest_neighbours(embeddings, 10), sample)
+
+    default_interval = vt.callbacks.GraphRebuild().every
+    epoch, reference = statistics.median(enhanced), statistics.median(plain)
+    report = {
+        "examples": len(dataset),
+        "data": str(options.idx.name) if options.idx else "synthetic clusters",
+        "supervised_epoch_seconds": round(reference, 2),
+        "valen_epoch_seconds": round(epoch, 2),
+        "epoch_ratio": round(epoch / reference, 2),
+        "graph_rebuild_seconds": round(rebuild, 2),
+        "rebuild_share_of_training": round(rebuild / default_interval / epoch, 3),
+        "graph_recall_at_10": round(recall, 3),
+        "peak_gigabytes": round(_peak_gigabytes(), 2),
+        "peak_gigabytes_supervised_part": round(after_supervised, 2),
+    }
+    for name, value in report.items():
+        print(f"{name.replace('_', ' '):34}{value}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _Clock():
+    """A callback that times an epoch's steps: without start-up, tracing and graph building."""
+    import keras
+
+    class Clock(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self._started = time.perf_counter()
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.seconds = time.perf_counter() - self._started
+
+    return Clock()
+
+
+def _data(options):
+    import numpy as np
+
+    if options.idx:
+        images = gzip.decompress((options.idx / "train-images-idx3-ubyte.gz").read_bytes())
+        labels = gzip.decompress((options.idx / "train-labels-idx1-ubyte.gz").read_bytes())
+        features = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)
+        labels = np.frombuffer(labels, np.uint8, offset=8)
+        features, labels = features[: options.examples], labels[: options.examples]
+        return features.astype(np.float32) / 255, labels.astype(np.int64)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 10, options.examples)
+    latent = rng.normal(size=(10, 16))[labels] + 0.7 * rng.normal(size=(options.examples, 16))
+    features = latent @ rng.normal(size=(16, 784)) + rng.normal(size=(options.examples, 784))
+    return features.astype(np.float32), labels
+
+
+def _recall(embeddings, neighbours, sample):
+    """Share of the sample's true 10 nearest neighbours that were found."""
+    from sklearn.neighbors import NearestNeighbors
+
+    exact = NearestNeighbors(n_neighbors=11, algorithm="brute").fit(embeddings)
+    truth = exact.kneighbors(embeddings[sample], return_distance=False)
+    found = 0
+    for row, near in zip(sample, truth, strict=True):
+        near = [other for other in near if other != row][:10]
+        found += len(set(near) & set(neighbours[row]))
+    return found / (10 * len(sample))
+
+
+def _peak_gigabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+
+import valen_tf as vt
+
+REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture
+def real_data():
+    """Folder of real data beside the checkout; tests that need it are skipped elsewhere."""
+    folder = pathlib.Path(os.environ.get("VALEN_TF_TEST_DATA", REAL_DATA))
+    if not folder.exists():
+        pytest.skip(f"no real data in {folder}; name its folder by VALEN_TF_TEST_DATA")
+    return folder
+
+
+def blobs(num_examples=120, num_classes=3, *, spread=0.6, flip=0.4, seed=0):
+    """Separable clusters with uniform candidate sets."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(num_examples) % num_classes
+    centres = 3 * np.eye(num_classes)
+    features = centres[labels] + spread * rng.normal(size=(num_examples, num_classes))
+    candidates = vt.candidates.uniform(labels, num_classes, flip_probability=flip, seed=seed)
+    return vt.PartialLabelDataset(features.astype(np.float32), candidates, labels)
+
+
+def compiled(method, dataset, *, rate=0.1, network=None, metrics=("accuracy",), **settings):
+    """A compiled model of a method on a small network."""
+    if network is None:
+        network = vt.networks.linear(dataset.feature_shape, dataset.num_classes)
+    model = method(network, **settings)
+    model.compile(keras.optimizers.SGD(rate, momentum=0.9), metrics=list(metrics))
+    return model
+
+
+def schedule(warm_up=2, rebuild=2):
+    return [vt.callbacks.WarmUp(warm_up), vt.callbacks.GraphRebuild(rebuild)]

@@ -1,0 +1,80 @@
+"""Encoder: against the formula in NumPy, and mini-batches against the whole graph."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from spektral.utils.sparse import sp_matrix_to_sp_tensor
+
+from valen_tf import graph
+from valen_tf.encoder import GraphEncoder
+
+
+@pytest.fixture(scope="module")
+def case():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(200, 12)).astype(np.float32)
+    normalised = graph.normalise(graph.adjacency(graph.nearest_neighbours(inputs, 6)))
+    encoder = GraphEncoder(5, hidden_units=16, seed=3)
+    encoder.build([inputs.shape, normalised.shape])
+    for variable in encoder.trainable_variables:  # biases start at zero, which would hide them
+        variable.assign(rng.normal(size=variable.shape))
+    return inputs, normalised, encoder
+
+
+def block_outputs(encoder, normalised, propagated, index):
+    nodes, rows = graph.block(
+        tf.constant(normalised.indptr, tf.int64),
+        tf.constant(normalised.indices, tf.int32),
+        tf.constant(normalised.data),
+        index,
+    )
+    return encoder.block(tf.gather(propagated, nodes), rows)
+
+
+def test_call_is_the_papers_formula(case):
+    inputs, normalised, encoder = case
+    w0, b0, w1, b1 = (variable.numpy() for variable in encoder.trainable_variables)
+    dense = normalised.toarray()
+    expected = dense @ np.maximum(dense @ inputs @ w0 + b0, 0) @ w1 + b1
+    actual = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64, 200])
+def test_batches_give_exactly_the_whole_graphs_output(case, batch_size):
+    inputs, normalised, encoder = case
+    whole = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)]).numpy()
+    propagated = tf.constant(normalised @ inputs)
+    order = np.random.default_rng(1).permutation(200)
+    for start in range(0, 200, batch_size):
+        index = order[start : start + batch_size]
+        actual = block_outputs(encoder, normalised, propagated, tf.constant(index))
+        np.testing.assert_allclose(actual, whole[index], atol=1e-5, rtol=1e-5)
+
+
+def test_gradients_of_batches_add_up_to_the_whole_graphs(case):
+    inputs, normalised, encoder = case
+    variables = encoder.trainable_variables
+    with tf.GradientTape() as tape:
+        outputs = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+        loss = tf.reduce_sum(tf.sin(outputs))
+    whole = tape.gradient(loss, variables)
+    propagated = tf.constant(normalised @ inputs)
+    total = [tf.zeros_like(gradient) for gradient in whole]
+    for index in np.split(np.arange(200), 4):
+        with tf.GradientTape() as tape:
+            outputs = block_outputs(encoder, normalised, propagated, tf.constant(index))
+            loss = tf.reduce_sum(tf.sin(outputs))
+        total = [a + b for a, b in zip(total, tape.gradient(loss, variables), strict=True)]
+    for actual, expected in zip(total, whole, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=2e-3, rtol=1e-4)
+
+
+def test_config_round_trip(case):
+    encoder = case[2]
+    copy = GraphEncoder.from_config(encoder.get_config())
+    copy.build([(None, 12), (None, None)])
+    for ours, initial in zip(copy.weights, encoder.weights, strict=True):
+        assert ours.shape == initial.shape
+    assert keras.saving.get_registered_name(GraphEncoder) == "valen_tf>GraphEncoder"

@@ -1,0 +1,404 @@
+"""The base model: forms of data, bad input before training, metrics, Keras's own callbacks."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import blobs, compiled, schedule
+
+import valen_tf as vt
+
+METHODS = [vt.Valen, vt.baselines.ValenNon]
+
+
+def weights(model):
+    return [variable.numpy() for variable in model.classifier.weights]
+
+
+def assert_same_weights(first, second):
+    for ours, theirs in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+# -- forms of data ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dataset", "arrays", "own tf.data"])
+def test_every_form_of_data_trains_the_same_model(form):
+    dataset = blobs(50)
+    reference = compiled(vt.Valen, dataset)
+    reference.fit(dataset.batches(100), epochs=3, callbacks=schedule(1), verbose=0)
+    own = tf.data.Dataset.from_tensor_slices(
+        (dataset.features, {"candidates": dataset.candidates, "index": np.arange(50)})
+    ).map(lambda x, y: (x, {**y, "candidates": tf.cast(y["candidates"], tf.float32)}))
+    data = {
+        "dataset": (dataset,),
+        "arrays": (dataset.features, dataset.candidates),
+        "own tf.data": (own.batch(50),),
+    }[form]
+    model = compiled(vt.Valen, dataset)
+    model.fit(*data, epochs=3, callbacks=schedule(1), verbose=0)
+    # One batch holds everything, so the order of rows changes nothing but rounding.
+    for ours, theirs in zip(weights(model), weights(reference), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-2)
+    assert model.predict(dataset.features, verbose=0).shape == (50, 3)
+
+
+def test_true_labels_are_candidate_sets_of_size_one():
+    dataset = blobs(60)
+    by_label = compiled(vt.baselines.ValenNon, dataset)
+    by_label.fit(dataset.features, dataset.labels, epochs=2, verbose=0)
+    by_set = compiled(vt.baselines.ValenNon, dataset)
+    by_set.fit(dataset.revealed(), epochs=2, verbose=0)
+    assert_same_weights(by_label, by_set)
+
+
+def test_validation_in_every_form_gives_the_same_numbers():
+    dataset, held_out = blobs(60), blobs(30, seed=1)
+    results = []
+    for validation in (
+        held_out.revealed(),
+        held_out.revealed().batches(100),
+        (held_out.features, held_out.labels),
+        (held_out.features, held_out.revealed().candidates),
+    ):
+        model = compiled(vt.baselines.ValenNon, dataset)
+        history = model.fit(dataset, validation_data=validation, epochs=2, verbose=0).history
+        results.append((history["val_accuracy"], history["val_loss"]))
+    np.testing.assert_allclose(results, [results[0]] * 4, rtol=1e-6)
+
+
+def test_validation_split_holds_out_the_end_of_the_arrays():
+    dataset = blobs(60)
+    split = compiled(vt.baselines.ValenNon, dataset)
+    history = split.fit(
+        dataset.features, dataset.candidates, validation_split=0.25, epochs=2, verbose=0
+    ).history
+    first = dataset.take(slice(0, 45))
+    by_hand = compiled(vt.baselines.ValenNon, dataset)
+    by_hand.fit(first, validation_data=dataset.take(slice(45, 60)), epochs=2, verbose=0)
+    assert_same_weights(split, by_hand)
+    assert history["val_loss"] == by_hand.history.history["val_loss"]
+    with pytest.raises(ValueError, match="`validation_split` needs arrays"):
+        split.fit(dataset, validation_split=0.25, verbose=0)
+
+
+def test_evaluate_on_true_labels_and_on_candidate_sets():
+    dataset = blobs(200)
+    names = ["accuracy", vt.metrics.CoveringRate(), vt.metrics.ApproximatedAccuracy()]
+    model = compiled(vt.baselines.ValenNon, dataset, metrics=names)
+    model.fit(dataset, epochs=2, verbose=0)
+    probabilities = model.predict(dataset, verbose=0)
+    predicted = probabilities.argmax(axis=1)
+    on_labels = model.evaluate(dataset.features, dataset.labels, verbose=0, return_dict=True)
+    assert on_labels["accuracy"] == pytest.approx((predicted == dataset.labels).mean())
+    assert on_labels["covering_rate"] == pytest.approx(on_labels["accuracy"])
+    expected = -np.log(probabilities[np.arange(200), dataset.labels]).mean()
+    assert on_labels["loss"] == pytest.approx(expected, rel=1e-4)
+    on_sets = model.evaluate(dataset, verbose=0, return_dict=True)
+    inside = dataset.candidates[np.arange(200), predicted].mean()
+    assert on_sets["accuracy"] == on_sets["covering_rate"] == pytest.approx(inside)
+    kept = probabilities * dataset.candidates
+    confidence = kept / kept.sum(axis=1, keepdims=True)
+    expected = confidence[np.arange(200), predicted].mean()
+    assert on_sets["approximated_accuracy"] == pytest.approx(expected, rel=1e-5)
+    assert set(on_sets) == {"loss", "accuracy", "covering_rate", "approximated_accuracy"}
+
+
+def test_predictions_are_the_classifiers_softmax():
+    dataset = blobs(30)
+    model = compiled(vt.Valen, dataset)
+    expected = tf.nn.softmax(model.classifier(dataset.features))
+    np.testing.assert_allclose(model.predict(dataset.features, verbose=0), expected, rtol=1e-5)
+
+
+# -- repeatability ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_history_to_the_bit(method):
+    dataset = blobs(90)
+    network = lambda: vt.networks.mlp(dataset.feature_shape, 3, hidden_units=(16,))
+    histories = []
+    for _ in range(2):
+        model = compiled(method, dataset, network=network(), seed=3)
+        callbacks = schedule() if method is vt.Valen else None
+        model.fit(dataset.batches(32, seed=3), epochs=5, callbacks=callbacks, verbose=0)
+        histories.append(model.history.history)
+    assert histories[0] == histories[1]
+
+
+def test_another_seed_gives_another_history():
+    dataset = blobs(90)
+    losses = []
+    for seed in (0, 1):
+        model = compiled(vt.Valen, dataset, seed=seed)
+        model.fit(dataset, epochs=3, callbacks=schedule(1), verbose=0)
+        losses.append(model.history.history["loss"])
+    assert losses[0] != losses[1]
+
+
+def test_a_second_fit_goes_on_where_the_first_stopped():
+    dataset = blobs(60)
+    whole = compiled(vt.Valen, dataset)
+    whole.fit(dataset.batches(20), epochs=6, callbacks=schedule(2), verbose=0)
+    parts = compiled(vt.Valen, dataset)
+    for _ in range(3):
+        parts.fit(dataset.batches(20), epochs=2, callbacks=schedule(2), verbose=0)
+    assert parts.epochs_trained == 6
+    assert_same_weights(whole, parts)
+
+
+def test_other_training_data_start_anew():
+    model = compiled(vt.Valen, blobs(60))
+    model.fit(blobs(60), epochs=3, callbacks=schedule(1), verbose=0)
+    other = blobs(45, seed=5)
+    model.fit(other, epochs=1, callbacks=schedule(1), verbose=0)
+    assert model.epochs_trained == 1 and not model.has_graph
+    assert model.label_distributions().shape == (45, 3)
+
+
+# -- bad input ----------------------------------------------------------------------------------
+
+
+def with_index(index, candidates=None, features=None):
+    features = np.zeros((len(index), 3), np.float32) if features is None else features
+    candidates = np.ones((len(index), 3), np.float32) if candidates is None else candidates
+    data = (features, {"candidates": candidates, "index": np.array(index)})
+    return tf.data.Dataset.from_tensor_slices(data).batch(5)
+
+
+def twelve(**changes):
+    """Twelve rows of the contract's form with one of them broken."""
+    features = np.zeros((12, 3), np.float32)
+    candidates = np.ones((12, 3), np.float32)
+    for name, (row, value) in changes.items():
+        (features if name == "features" else candidates)[row] = value
+    return features, candidates
+
+
+BAD_DATA = {
+    "empty candidate set": (lambda: twelve(candidates=(4, 0)), "`candidates`.*row 4"),
+    "not zero or one": (lambda: twelve(candidates=(7, [1, 2, 0])), "`candidates`.*row 7"),
+    "wrong number of rows": (lambda: (np.zeros((12, 3)), np.ones((11, 3))), "12 and 11 examples"),
+    "wrong number of classes": (
+        lambda: (np.zeros((12, 3)), np.ones((12, 4))),
+        "`classifier`.*3 outputs.*4 classes",
+    ),
+    "nan": (lambda: twelve(features=(3, np.nan)), "`features`.*row 3"),
+    "infinity": (lambda: twelve(features=(9, np.inf)), "`features`.*row 9"),
+    "too few examples": (
+        lambda: (np.zeros((10, 3)), np.ones((10, 3))),
+        "`num_neighbours`.*num_neighbours=10 with 10 examples",
+    ),
+    "no candidate sets": (lambda: (np.zeros((12, 3)),), "`y` must be the candidate sets"),
+    "label out of range": (lambda: (np.zeros((12, 3)), np.full(12, 3)), r"`y`.*3.*row 0"),
+    "tf.data without index": (
+        lambda: (tf.data.Dataset.from_tensor_slices(twelve()).batch(4),),
+        "the index says which",
+    ),
+    "tf.data, duplicated index": (lambda: (with_index([*range(11), 3]),), "`index`.*3 more than"),
+    "tf.data, index out of range": (lambda: (with_index([*range(11), 12]),), "`index`.*12.*row 11"),
+    "tf.data, empty candidate set": (
+        lambda: (with_index(range(12), candidates=twelve(candidates=(4, 0))[1]),),
+        "`candidates`.*row 4",
+    ),
+    "tf.data, not zero or one": (
+        lambda: (with_index(range(12), candidates=twelve(candidates=(5, 0.5))[1]),),
+        "`candidates`.*row 5",
+    ),
+    "tf.data, nan": (
+        lambda: (with_index(range(12), features=twelve(features=(6, np.nan))[0]),),
+        "index 6",
+    ),
+    "tf.data, other classes": (
+        lambda: (with_index(range(12), candidates=np.ones((12, 4), np.float32)),),
+        "`classifier`.*3 outputs.*4 classes",
+    ),
+    "tf.data, endless": (lambda: (with_index(range(12)).repeat(),), "remove `.repeat\\(\\)`"),
+    "tf.data, empty": (lambda: (with_index(range(12)).take(0),), "at least one batch"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_DATA)
+def test_bad_data_are_refused_before_training(kind):
+    make, message = BAD_DATA[kind]
+    model = compiled(vt.Valen, blobs(12))
+    before = weights(model)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*make(), epochs=1, verbose=0)
+    for old, new in zip(before, weights(model), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert model.epochs_trained == 0
+
+
+@pytest.mark.parametrize("wrong", [np.full((12, 3), "cat"), np.zeros(12)])
+def test_targets_of_another_type_are_refused(wrong):
+    with pytest.raises(TypeError, match="`(candidates|y)` must be"):
+        compiled(vt.Valen, blobs(12)).fit(np.zeros((12, 3)), wrong, verbose=0)
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(3)
+
+    def call(self, features):
+        return self.dense(features)
+
+
+def subclassed():
+    model = Subclassed()
+    model(np.zeros((1, 2)))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: "linear", TypeError, "`classifier` must be a Keras model.*str"),
+        (lambda: keras.Sequential([keras.layers.Dense(3)]), ValueError, "must be built"),
+        (subclassed, ValueError, "functional or sequential.*keras.Input"),
+        (
+            lambda: keras.Sequential([keras.Input((4, 2)), keras.layers.Dense(3)]),
+            ValueError,
+            r"shape \(batch, classes\).*\(None, 4, 3\)",
+        ),
+        (
+            lambda: keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, "softmax")]),
+            ValueError,
+            "must give logits",
+        ),
+        (
+            lambda: keras.Sequential(
+                [keras.Input((2,)), keras.layers.Dense(3), keras.layers.Softmax()]
+            ),
+            ValueError,
+            "must give logits",
+        ),
+    ],
+)
+def test_what_cannot_serve_as_classifier_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        vt.Valen(make())
+
+
+def test_a_wrapped_subclassed_model_serves():
+    inputs = keras.Input((3,))
+    network = keras.Model(inputs, Subclassed()(inputs))
+    model = compiled(vt.Valen, blobs(30), network=network)
+    model.fit(blobs(30), epochs=2, callbacks=schedule(1), verbose=0)
+    assert model.has_graph
+
+
+@pytest.mark.parametrize("argument", ["loss", "loss_weights", "weighted_metrics"])
+def test_compile_refuses_what_the_method_brings_itself(argument):
+    with pytest.raises(ValueError, match=f"`{argument}` cannot be set"):
+        vt.Valen(vt.networks.linear((3,), 3)).compile("sgd", **{argument: ["mse"]})
+
+
+@pytest.mark.parametrize("argument", ["class_weight", "sample_weight"])
+def test_fit_refuses_weights(argument):
+    model = compiled(vt.Valen, blobs(30))
+    with pytest.raises(ValueError, match=f"`{argument}` is not supported"):
+        model.fit(blobs(30), **{argument: [1.0, 2.0, 3.0]})
+
+
+def test_a_model_that_was_not_trained_says_so():
+    with pytest.raises(ValueError, match="call `fit` first"):
+        compiled(vt.Valen, blobs(30)).label_distributions()
+
+
+# -- Keras's own callbacks and settings ----------------------------------------------------------
+
+
+def test_early_stopping_stops_and_restores():
+    dataset = blobs(60)
+    model = compiled(vt.Valen, dataset, rate=0.0)
+    stop = keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True)
+    model.fit(
+        dataset,
+        validation_data=blobs(30, seed=1),
+        epochs=50,
+        callbacks=[*schedule(1), stop],
+        verbose=0,
+    )
+    assert model.epochs_trained == 3 and stop.best_epoch == 0
+
+
+def test_csv_logger_tensorboard_and_checkpoints(tmp_path):
+    dataset = blobs(60)
+    model = compiled(vt.Valen, dataset)
+    model.fit(
+        dataset,
+        validation_data=dataset.revealed(),
+        epochs=4,
+        callbacks=[
+            *schedule(),
+            keras.callbacks.CSVLogger(tmp_path / "log.csv"),
+            keras.callbacks.TensorBoard(tmp_path / "board"),
+            keras.callbacks.ModelCheckpoint(tmp_path / "{epoch}.keras"),
+            keras.callbacks.ModelCheckpoint(
+                tmp_path / "{epoch}.weights.h5", save_weights_only=True
+            ),
+        ],
+        verbose=0,
+    )
+    with open(tmp_path / "log.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4 and {*model.term_names, "loss", "val_accuracy"} <= set(rows[0])
+    assert list((tmp_path / "board" / "train").iterdir())
+    loaded = vt.load_model(tmp_path / "4.keras")
+    assert_same_weights(loaded, model)
+    assert loaded.epochs_trained == 4
+    other = compiled(vt.Valen, dataset)
+    other.load_weights(tmp_path / "4.weights.h5")
+    np.testing.assert_array_equal(other.label_distributions(), model.label_distributions())
+
+
+def test_terminate_on_nan_stops_instead_of_raising():
+    dataset = blobs(60)
+    network = vt.networks.mlp(dataset.feature_shape, 3, hidden_units=(4,))
+    network.layers[-1].kernel.assign(np.full((4, 3), np.inf))
+    model = compiled(vt.baselines.ValenNon, dataset, network=network)
+    model.fit(dataset, epochs=20, callbacks=[keras.callbacks.TerminateOnNaN()], verbose=0)
+    assert model.epochs_trained == 1
+
+
+def test_steps_per_execution_changes_nothing():
+    dataset = blobs(60)
+    reference = compiled(vt.Valen, dataset)
+    reference.fit(dataset.batches(20), epochs=4, callbacks=schedule(), verbose=0)
+    model = vt.Valen(vt.networks.linear(dataset.feature_shape, 3))
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), steps_per_execution=3)
+    model.fit(dataset.batches(20), epochs=4, callbacks=schedule(), verbose=0)
+    assert_same_weights(model, reference)
+
+
+def test_export_serves_the_classifier_alone(tmp_path):
+    dataset = blobs(40)
+    model = compiled(vt.Valen, dataset)
+    model.fit(dataset, epochs=2, callbacks=schedule(1), verbose=0)
+    model.export(tmp_path / "served" / "1", verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "served" / "1"))
+    np.testing.assert_allclose(
+        served.serve(dataset.features), model.predict(dataset.features, verbose=0), rtol=1e-5
+    )
+    assert len(served.variables) == len(model.classifier.weights)
+
+
+def test_the_example_of_the_readme_feels_right(tmp_path):
+    train, test = vt.datasets.load("digits").folds(5, seed=0)[0]
+    model = vt.Valen(
+        vt.networks.linear(train.feature_shape, train.num_classes, moments=train.moments())
+    )
+    model.compile(optimizer=keras.optimizers.SGD(1e-2, momentum=0.9), metrics=["accuracy"])
+    history = model.fit(train.batches(100), epochs=12, validation_data=test.batches(100), verbose=0)
+    assert history.history["val_accuracy"][-1] > 0.9
+    assert model.predict(test.features, verbose=0).shape == (len(test), 10)
+    assert model.label_distributions().shape == (len(train), 10)
+    model.export(str(tmp_path / "served/digits/1"), verbose=False)
+    assert json.dumps(history.history)

@@ -1,0 +1,180 @@
+"""Saving whole models, and runs that are killed: they must end as if nothing had happened."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+from conftest import blobs, compiled, schedule
+
+import valen_tf as vt
+
+METHODS = [vt.Valen, vt.baselines.ValenNon]
+
+
+def network(dataset):
+    """Batch normalisation and dropout: statistics and random states must be kept too."""
+    return keras.Sequential(
+        [
+            keras.Input(dataset.feature_shape),
+            keras.layers.Dense(16, kernel_initializer=keras.initializers.GlorotUniform(1)),
+            keras.layers.BatchNormalization(),
+            keras.layers.ReLU(),
+            keras.layers.Dropout(0.3, seed=5),
+            keras.layers.Dense(3, kernel_initializer=keras.initializers.GlorotUniform(2)),
+        ]
+    )
+
+
+def fit(model, dataset, epochs, *callbacks):
+    own = schedule(2, 2) if isinstance(model, vt.Valen) else []
+    return model.fit(
+        dataset.batches(32, seed=1), epochs=epochs, callbacks=[*own, *callbacks], verbose=0
+    ).history
+
+
+class StopAfter(keras.callbacks.Callback):
+    """Ends a run as a kill would: without `on_train_end`, at an epoch's end or inside one."""
+
+    def __init__(self, epoch, batch=None):
+        super().__init__()
+        self.epoch, self.batch, self.now = epoch, batch, 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.now = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.now == self.epoch and batch == self.batch:
+            raise KeyboardInterrupt
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.batch is None and epoch == self.epoch:
+            raise KeyboardInterrupt
+
+
+def settings_of(model):
+    return {key: value for key, value in model.get_config().items() if key != "classifier"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_model_predicts_and_trains_on_as_the_original(method, tmp_path):
+    dataset = blobs(90)
+    model = compiled(method, dataset, network=network(dataset))
+    fit(model, dataset, 4)
+    model.save(tmp_path / "model.keras")
+    loaded = vt.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        loaded.predict(dataset.features, verbose=0), model.predict(dataset.features, verbose=0)
+    )
+    np.testing.assert_array_equal(loaded.label_distributions(), model.label_distributions())
+    assert settings_of(loaded) == settings_of(model)
+    assert fit(loaded, dataset, 3) == fit(model, dataset, 3)
+
+
+def test_settings_survive_saving(tmp_path):
+    model = vt.Valen(
+        vt.networks.mlp((3,), 4, hidden_units=(6, 5), moments=(np.zeros(3), np.ones(3))),
+        embedding="relu_1",
+        compatibility_weight=2.0,
+        prior_concentration=0.5,
+        label_weight=0.3,
+        graph_weight=0.2,
+        kl_weight=0.7,
+        num_neighbours=4,
+        hidden_units=9,
+        seed=11,
+    )
+    model.compile("adam", enhancement_optimizer=keras.optimizers.SGD(0.123), metrics=["accuracy"])
+    model.save(tmp_path / "model.keras")
+    loaded = vt.load_model(tmp_path / "model.keras")
+    assert settings_of(loaded) == settings_of(model)
+    assert type(loaded.optimizer) is keras.optimizers.Adam
+    assert float(loaded.enhancement_optimizer.learning_rate) == pytest.approx(0.123)
+
+
+@pytest.mark.parametrize("stop", [StopAfter(0), StopAfter(3), StopAfter(4, batch=1)])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_resumed_run_ends_with_the_same_numbers(method, stop, tmp_path):
+    dataset = blobs(90)
+    whole = compiled(method, dataset, network=network(dataset))
+    expected = fit(whole, dataset, 7)
+    path = tmp_path / "deep" / "state.npz"
+    with pytest.raises(KeyboardInterrupt):
+        first = compiled(method, dataset, network=network(dataset))
+        fit(first, dataset, 7, vt.callbacks.Resume(path), stop)
+    second = compiled(method, dataset, network=network(dataset))
+    assert fit(second, dataset, 7, vt.callbacks.Resume(path)) == expected
+    np.testing.assert_array_equal(second.label_distributions(), whole.label_distributions())
+    # A third start finds everything done.
+    third = compiled(method, dataset, network=network(dataset))
+    assert fit(third, dataset, 7, vt.callbacks.Resume(path)) == expected
+    assert [file.name for file in path.parent.iterdir()] == ["state.npz"]
+
+
+@pytest.mark.parametrize("stop", [StopAfter(1), StopAfter(4)])
+def test_keras_backup_and_restore_resumes_to_the_same_weights(stop, tmp_path):
+    dataset = blobs(90)
+    whole = compiled(vt.Valen, dataset, network=network(dataset))
+    fit(whole, dataset, 7)
+    with pytest.raises(KeyboardInterrupt):
+        first = compiled(vt.Valen, dataset, network=network(dataset))
+        fit(first, dataset, 7, keras.callbacks.BackupAndRestore(tmp_path / "backup"), stop)
+    second = compiled(vt.Valen, dataset, network=network(dataset))
+    fit(second, dataset, 7, keras.callbacks.BackupAndRestore(tmp_path / "backup"))
+    np.testing.assert_array_equal(second.label_distributions(), whole.label_distributions())
+    for ours, theirs in zip(second.weights, whole.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_state_of_another_model_is_refused(tmp_path):
+    dataset = blobs(30)
+    small = compiled(vt.baselines.ValenNon, dataset)
+    fit(small, dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
+    other = compiled(vt.Valen, dataset)
+    with pytest.raises(ValueError, match="another model or to other settings"):
+        fit(other, dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
+
+
+def start(folder):
+    command = [
+        *(sys.executable, "-m", "valen_tf.cli", "train", "training.epochs=40"),
+        *("network.hidden_units=[16]", "training.warm_up_epochs=3", "training.rebuild_every=4"),
+        *("data.corruption=uniform", "--out", str(folder)),
+    ]
+    root = pathlib.Path(vt.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_run_killed_by_sigkill_continues_to_the_same_numbers(tmp_path):
+    whole = start(tmp_path / "whole")
+    killed = start(tmp_path / "killed")
+    for method in ("valen", "valen_non"):  # once in each of the run's two trainings
+        state = tmp_path / "killed" / "state" / f"{method}.npz"
+        deadline = time.monotonic() + 200
+        while not state.exists() and killed.poll() is None:
+            assert time.monotonic() < deadline, "the run did not save its state"
+            time.sleep(0.02)
+        time.sleep(0.3)
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL
+        assert not (tmp_path / "killed" / "summary.json").exists()
+        killed = start(tmp_path / "killed")
+    assert killed.wait(timeout=300) == 0 and whole.wait(timeout=300) == 0
+    for name in ("history.json", "label_distributions.csv", "config.yaml", "schema.json"):
+        expected = (tmp_path / "whole" / name).read_text()
+        assert (tmp_path / "killed" / name).read_text() == expected, name
+    summaries = [
+        json.loads((tmp_path / folder / "summary.json").read_text())
+        for folder in ("whole", "killed")
+    ]
+    for summary in summaries:
+        del summary["seconds"]
+    assert summaries[0] == summaries[1]
+    assert not (tmp_path / "killed" / "state").exists()

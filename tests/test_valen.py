@@ -1,0 +1,291 @@
+"""VALEN: its objective against the formulas, its phases, graph, and what it recovers."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import blobs, compiled, schedule
+from scipy.special import digamma, gammaln
+from spektral.utils.sparse import sp_matrix_to_sp_tensor
+
+import valen_tf as vt
+from valen_tf import graph
+
+
+def trained(dataset, epochs=4, callbacks=None, **settings):
+    model = compiled(vt.Valen, dataset, **settings)
+    model.fit(dataset.batches(32), epochs=epochs, callbacks=callbacks or schedule(), verbose=0)
+    return model
+
+
+def test_learns_separable_data_and_recovers_the_labels():
+    dataset = blobs(300)
+    model = trained(dataset, epochs=15)
+    assert model.evaluate(dataset.revealed(), verbose=0, return_dict=True)["accuracy"] > 0.95
+    assert vt.metrics.recovery(model.label_distributions(), dataset.labels) > 0.95
+
+
+def test_batches_of_the_model_give_the_whole_graphs_concentrations():
+    dataset = blobs(150)
+    model = trained(dataset)
+    tables = {name: table.numpy() for name, table in model.tables.items()}
+    features = dataset.features
+    neighbours = graph.nearest_neighbours(features, model.num_neighbours)
+    normalised = graph.normalise(graph.adjacency(neighbours))
+    np.testing.assert_array_equal(tables["graph_columns"], normalised.indices)
+    standardised = (features - features.mean(axis=0)) / features.std(axis=0)
+    inputs = np.concatenate([standardised, dataset.candidates], axis=1).astype(np.float32)
+    whole = model.encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+    expected = vt.dirichlet.bounded_concentration(whole, lower=1e-2, upper=1e2)
+    np.testing.assert_allclose(model.concentrations(batch_size=40), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_objective_is_the_papers_worked_out_in_numpy():
+    dataset = blobs(60)
+    model = trained(dataset, compatibility_weight=0.7, label_weight=0.3, graph_weight=0.2)
+    index = np.array([3, 50, 17, 8, 29])
+    candidates = dataset.candidates[index].astype(np.float64)
+    logits = model.classifier(dataset.features[index])
+    terms = model.objective(logits, tf.constant(candidates, tf.float32), tf.constant(index))
+
+    logits = logits.numpy().astype(np.float64)
+    log_prediction = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    confidence = np.exp(log_prediction) * candidates
+    confidence /= confidence.sum(axis=1, keepdims=True)
+    alpha = model.concentrations()[index].astype(np.float64)
+    seed = model._step_seed()
+    log_d = vt.dirichlet.log_sample(tf.constant(alpha, tf.float32), seed=seed).numpy()
+    d = np.exp(log_d)
+
+    expected_log = digamma(alpha) - digamma(alpha.sum(axis=1, keepdims=True))
+    target = alpha * candidates / (alpha * candidates).sum(axis=1, keepdims=True)
+    expected = {"classification": -(target * log_prediction).sum(axis=1)}
+    expected["compatibility"] = 0.7 * -(confidence * expected_log).sum(axis=1)
+    tau = 1 / (1 + np.exp(-model.decoder(d).numpy()))
+    likelihood = candidates * np.log(tau) + (1 - candidates) * np.log(1 - tau)
+    expected["label_reconstruction"] = 0.3 * -likelihood.sum(axis=1)
+    neighbours = graph.nearest_neighbours(dataset.features, model.num_neighbours)
+    adjacency = graph.adjacency(neighbours).toarray()[np.ix_(index, index)]
+    rebuilt = 1 / (1 + np.exp(-d @ d.T))
+    expected["graph_reconstruction"] = 0.2 * ((adjacency - rebuilt) ** 2).mean(axis=1)
+    total, epsilon, classes = alpha.sum(axis=1), model.prior_concentration, 3
+    kl = gammaln(total) - gammaln(alpha).sum(axis=1) - gammaln(classes * epsilon)
+    kl += classes * gammaln(epsilon)
+    kl += ((alpha - epsilon) * (digamma(alpha) - digamma(total)[:, None])).sum(axis=1)
+    expected["kl"] = model.kl_weight * kl
+
+    assert set(terms) == set(expected) == set(model.term_names)
+    for name, value in expected.items():
+        np.testing.assert_allclose(terms[name], value, rtol=2e-3, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("enhancing", [False, True])
+def test_singleton_sets_make_the_classification_term_cross_entropy(enhancing):
+    dataset = blobs(90).revealed()
+    model = trained(dataset)
+    model.enhancing = enhancing
+    index = tf.range(90)
+    logits = model.classifier(dataset.features)
+    terms = model.objective(logits, tf.constant(dataset.candidates, tf.float32), index)
+    expected = keras.losses.sparse_categorical_crossentropy(
+        dataset.labels, logits, from_logits=True
+    )
+    np.testing.assert_allclose(terms["classification"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_classifiers_risk_sends_no_gradient_into_the_encoder_nor_the_elbo_into_the_classifier():
+    dataset = blobs(60)
+    model = trained(dataset)
+    index = tf.range(20)
+    candidates = tf.constant(dataset.candidates[:20], tf.float32)
+    with tf.GradientTape(persistent=True) as tape:
+        logits = model.classifier(dataset.features[:20])
+        terms = model.objective(logits, candidates, index)
+    classifier = model.classifier.trainable_variables
+    enhancement = [*model.encoder.trainable_variables, *model.decoder.trainable_variables]
+    assert all(g is None for g in tape.gradient(terms["classification"], enhancement))
+    for name in ("compatibility", "label_reconstruction", "graph_reconstruction", "kl"):
+        assert all(g is None for g in tape.gradient(terms[name], classifier)), name
+        assert any(g is not None for g in tape.gradient(terms[name], enhancement)), name
+
+
+def test_warm_up_is_the_ablation_until_the_switch():
+    dataset = blobs(90)
+    valen = compiled(vt.Valen, dataset)
+    ablation = compiled(vt.baselines.ValenNon, dataset)
+    valen.fit(dataset.batches(30), epochs=3, callbacks=schedule(warm_up=3), verbose=0)
+    ablation.fit(dataset.batches(30), epochs=3, verbose=0)
+    for ours, theirs in zip(valen.classifier.weights, ablation.classifier.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(valen.label_distributions(), ablation.label_distributions())
+    assert not valen.has_graph
+    with pytest.raises(ValueError, match="train beyond the warm-up"):
+        valen.concentrations()
+
+
+def test_first_warm_up_step_uses_uniform_weights_and_stores_the_confidences():
+    dataset = blobs(40)
+    model = compiled(vt.baselines.ValenNon, dataset, rate=0.0)
+    uniform = dataset.candidates / dataset.candidates.sum(axis=1, keepdims=True)
+    log_prediction = np.log(model.predict(dataset.features, verbose=0))
+    history = model.fit(dataset.batches(40), epochs=1, verbose=0).history
+    expected = -(uniform * log_prediction).sum(axis=1).mean()
+    assert history["classification"][0] == pytest.approx(expected, rel=1e-5)
+    confidence = np.exp(log_prediction) * dataset.candidates
+    confidence /= confidence.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.label_distributions(), confidence, rtol=1e-4, atol=1e-6)
+
+
+def test_every_term_is_logged_and_their_sum_is_the_loss():
+    dataset = blobs(60)
+    model = compiled(vt.Valen, dataset)
+    history = model.fit(dataset.batches(32), epochs=3, callbacks=schedule(), verbose=0).history
+    terms = np.array([history[name] for name in model.term_names])
+    np.testing.assert_allclose(terms.sum(axis=0), history["loss"], rtol=1e-4)
+    assert (terms[1:, :2] == 0).all() and (terms[:, 2] != 0).all()
+
+
+def mlp_model(dataset):
+    network = vt.networks.mlp(dataset.feature_shape, dataset.num_classes, hidden_units=(8,))
+    return compiled(vt.Valen, dataset, network=network)
+
+
+@pytest.mark.parametrize(("every", "expected"), [(1, [2, 3, 4, 5]), (2, [2, 4]), (9, [2])])
+def test_the_graph_is_rebuilt_every_r_epochs_of_label_enhancement(every, expected):
+    dataset = blobs(60)
+    model = mlp_model(dataset)
+    built = []
+    rebuild = model.rebuild_graph
+    model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
+    model.fit(dataset.batches(60), epochs=6, callbacks=schedule(2, every), verbose=0)
+    assert built == expected
+
+
+def test_a_rebuilt_graph_follows_the_embedding():
+    dataset = blobs(60)
+    model = mlp_model(dataset)
+    model.fit(dataset.batches(20), epochs=2, callbacks=schedule(1, 1), verbose=0)
+    before = model.tables["propagated"].numpy()
+    model.fit(dataset.batches(20), epochs=2, callbacks=schedule(1, 1), verbose=0)
+    assert np.abs(model.tables["propagated"].numpy() - before).max() > 1e-3
+
+
+def test_a_linear_classifier_keeps_its_graph():
+    dataset = blobs(60)
+    model = compiled(vt.Valen, dataset)
+    built = []
+    rebuild = model.rebuild_graph
+    model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
+    model.fit(dataset.batches(60), epochs=5, callbacks=schedule(1, 1), verbose=0)
+    assert built == [1]
+
+
+def test_the_embedding_can_be_any_named_layer():
+    dataset = blobs(60)
+    network = vt.networks.mlp(dataset.feature_shape, 3, hidden_units=(7, 5))
+    default = vt.Valen(network)
+    named = vt.Valen(network, embedding="relu_1")
+    assert default.tables["propagated"].shape[1] == 5 + 3
+    assert named.tables["propagated"].shape[1] == 7 + 3
+    with pytest.raises(ValueError, match="embedding='relu_9'; the layers are features, dense_1"):
+        vt.Valen(network, embedding="relu_9")
+
+
+def test_a_convolutional_classifier_on_images_works():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 255, size=(40, 6, 6, 1), dtype=np.uint8)
+    candidates = rng.integers(0, 2, size=(40, 4)) | np.eye(4, dtype=int)[rng.integers(0, 4, 40)]
+    network = keras.Sequential(
+        [
+            keras.Input((6, 6, 1)),
+            keras.layers.Rescaling(1 / 255),
+            keras.layers.Conv2D(4, 3, activation="relu"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(4),
+        ]
+    )
+    model = vt.Valen(network)
+    model.compile("sgd")
+    model.fit(images, candidates, epochs=2, callbacks=schedule(1), verbose=0)
+    assert model.predict(images, verbose=0).shape == (40, 4)
+    assert model.concentrations().shape == (40, 4)
+
+
+def test_label_distributions_live_on_the_candidates():
+    dataset = blobs(100)
+    for epochs in (1, 4):  # in the warm-up, and after it
+        distributions = trained(dataset, epochs=epochs).label_distributions()
+        np.testing.assert_allclose(distributions.sum(axis=1), 1, rtol=1e-5)
+        assert (distributions[dataset.candidates == 0] == 0).all()
+        assert (distributions >= 0).all()
+
+
+def extreme(kind):
+    dataset = blobs(66)
+    full, one = np.ones_like(dataset.candidates), dataset.revealed().candidates
+    never = dataset.candidates.copy()
+    never[:, 2] = 0
+    never[never.sum(axis=1) == 0, 0] = 1
+    features = dataset.features
+    changes = {
+        "constant features": {"features": np.ones_like(features)},
+        "duplicate rows": {"features": np.repeat(features[:6], 11, axis=0)},
+        "huge features": {"features": features * 1e4},
+        "a class that never occurs": {"candidates": never, "labels": None},
+        "all full": {"candidates": full},
+        "all singletons": {"candidates": one},
+    }
+    return dataclasses.replace(dataset, **changes[kind])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "constant features",
+        "duplicate rows",
+        "a class that never occurs",
+        "all full",
+        "all singletons",
+    ],
+)
+def test_extreme_data_train_without_nan(kind):
+    dataset = extreme(kind)
+    model = compiled(vt.Valen, dataset)
+    # Batches of 32 leave a ragged last one of 2.
+    history = model.fit(dataset.batches(32), epochs=4, callbacks=schedule(), verbose=0).history
+    assert np.isfinite([*history.values()]).all()
+    assert np.isfinite(model.label_distributions()).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_any_batch_size_trains(batch_size):
+    dataset = blobs(22)
+    model = compiled(vt.Valen, dataset, rate=0.01)
+    history = model.fit(
+        dataset.batches(batch_size), epochs=3, callbacks=schedule(1), verbose=0
+    ).history
+    assert np.isfinite([*history.values()]).all()
+
+
+def test_divergence_is_an_error_that_says_so():
+    dataset = extreme("huge features")
+    model = compiled(vt.Valen, dataset, rate=1e35)
+    with pytest.raises(FloatingPointError, match=r"diverged in epoch \d.*loss"):
+        model.fit(dataset.batches(32), epochs=4, callbacks=schedule(), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("compatibility_weight", -1),
+        ("kl_weight", float("nan")),
+        ("prior_concentration", 0),
+        ("num_neighbours", 0),
+        ("hidden_units", 0),
+    ],
+)
+def test_impossible_settings_are_refused(argument, value):
+    with pytest.raises(ValueError, match=f"`{argument}`.*Received: {argument}={value}"):
+        vt.Valen(vt.networks.linear((3,), 3), **{argument: value})

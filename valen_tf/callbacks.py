@@ -1,0 +1,144 @@
+"""What happens around an epoch: the warm-up switch, the graph's rebuilding, resuming a killed run."""
+
+import json
+import os
+import pathlib
+
+import keras
+import numpy as np
+
+
+class WarmUp(keras.callbacks.Callback):
+    """Switches from the warm-up loss to label enhancement after a number of epochs.
+
+    The model counts its epochs itself and keeps the count when it is saved, so a second `fit` or a
+    resumed run does not warm up again.
+
+    Args:
+        epochs: Number of warm-up epochs.
+    """
+
+    def __init__(self, epochs=10):
+        super().__init__()
+        if epochs < 0:
+            raise ValueError(f"`epochs` must not be negative. Received: epochs={epochs}")
+        self.epochs = epochs
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Chooses the phase of the epoch that begins."""
+        self.model.set_enhancing(self.model.epochs_trained >= self.epochs)
+
+
+class GraphRebuild(keras.callbacks.Callback):
+    """Rebuilds the nearest-neighbour graph from the current embeddings.
+
+    Args:
+        every: Number of epochs between two builds; the first is made when label enhancement begins.
+            A classifier whose embedding cannot change (a linear one) keeps its first graph.
+    """
+
+    def __init__(self, every=10):
+        super().__init__()
+        if every < 1:
+            raise ValueError(f"`every` must be at least 1. Received: every={every}")
+        self.every = every
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Builds the graph when it is due."""
+        if self.model.enhancing and self.model.graph_age >= self.every:
+            self.model.rebuild_graph()
+
+
+class Resume(keras.callbacks.Callback):
+    """Saves the whole training state after every epoch and continues from it after an interruption.
+
+    A run that was killed and is started again by the same code ends with the same numbers as one that
+    was not: weights, both optimisers, the per-example tables, the graph, random states and the history
+    are kept, in one file that is replaced atomically. (`keras.callbacks.BackupAndRestore` works with
+    these models too, but writes two files one after the other and forgets the history.)
+
+    Args:
+        path: File to keep the state in; folders are made as needed.
+        every: Number of epochs between two saves.
+    """
+
+    def __init__(self, path, every=1):
+        super().__init__()
+        self.path = pathlib.Path(path)
+        self.every = every
+        self.epochs = []  # one dict of logs per finished epoch, over all runs
+
+    def on_train_begin(self, logs=None):
+        """Continues from the file if there is one."""
+        if not self.path.exists():
+            return
+        with np.load(self.path) as state:
+            self.epochs = json.loads(str(state["epochs"]))
+            self.model.set_training_state({key: state[key] for key in state if key != "epochs"})
+        self.model._initial_epoch = len(self.epochs)  # as BackupAndRestore does
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Saves."""
+        self.epochs.append({key: float(value) for key, value in (logs or {}).items()})
+        if len(self.epochs) % self.every == 0:
+            self._save()
+
+    def on_train_end(self, logs=None):
+        """Saves the last epochs and completes the history."""
+        self._save()
+        history = self.model.history
+        history.epoch = list(range(len(self.epochs)))
+        history.history = {
+            key: [epoch[key] for epoch in self.epochs if key in epoch] for key in self.epochs[0]
+        }
+
+    def _save(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = self.path.with_name(self.path.name + ".partial")
+        with open(scratch, "wb") as file:
+            np.savez(file, epochs=json.dumps(self.epochs), **self.model.training_state())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, self.path)
+
+
+class Progress(keras.callbacks.Callback):
+    """One progress bar over all epochs, with the time left; a line per tenth where there is no terminal.
+
+    Args:
+        title: What is being trained.
+    """
+
+    def __init__(self, title):
+        super().__init__()
+        self.title = title
+
+    def on_train_begin(self, logs=None):
+        """Starts the bar."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("epoch {task.completed:.0f} of {task.total:.0f}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[scores]}"),
+            console=Console(),
+            disable=not Console().is_terminal,
+        )
+        self._task = self._bar.add_task(self.title, total=self.params["epochs"], scores="")
+        self._bar.start()
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Moves it."""
+        shown = [name for name in ("loss", "accuracy", "val_accuracy") if name in logs]
+        scores = "  ".join(f"{name} {logs[name]:.3f}" for name in shown)
+        self._bar.update(self._task, completed=epoch + 1, scores=scores)
+        total = self.params["epochs"]
+        if self._bar.disable and (epoch + 1) * 10 // total > epoch * 10 // total:
+            print(f"{self.title}: epoch {epoch + 1} of {total}  {scores}", flush=True)
+
+    def on_train_end(self, logs=None):
+        """Ends it."""
+        self._bar.stop()

@@ -1,0 +1,103 @@
+"""What a classifier and training data must be: checked once, before training starts."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from valen_tf.checks import check_candidates, check_indices
+
+
+def check_classifier(classifier):
+    """Refuses what cannot serve as classifier; returns its number of classes."""
+    if not isinstance(classifier, keras.Model):
+        raise TypeError(
+            "`classifier` must be a Keras model from features to logits. "
+            f"Received: {type(classifier)}"
+        )
+    if not classifier.built:
+        raise ValueError(
+            "`classifier` must be built: give it a `keras.Input`, or call it on a batch first. "
+            f"Received: {classifier.name!r}, which has no weights yet"
+        )
+    if not hasattr(classifier, "inputs"):
+        raise ValueError(
+            "`classifier` must be functional or sequential, so that its embedding can be found. Wrap a "
+            "subclassed model: `keras.Model(inputs, classifier(inputs))` with a `keras.Input`. "
+            f"Received: {classifier.name!r} of {type(classifier)}"
+        )
+    output_shape = classifier.output_shape
+    if not isinstance(output_shape, tuple) or len(output_shape) != 2 or not output_shape[-1]:
+        raise ValueError(
+            "`classifier` must give one row of logits per example, shape (batch, classes). "
+            f"Received: {classifier.name!r} with output shape {output_shape}"
+        )
+    last = classifier.layers[-1]
+    if isinstance(last, keras.layers.Softmax) or (
+        getattr(last, "activation", None) is keras.activations.softmax
+    ):
+        raise ValueError(
+            "`classifier` must give logits, so its last layer must not be a softmax. "
+            f"Received: {classifier.name!r}, whose last layer is one"
+        )
+    return output_shape[-1]
+
+
+def check_element_spec(data, num_classes):
+    """Refuses a tf.data data set whose elements are not batches of the contract's form."""
+    spec = data.element_spec
+    if not (
+        isinstance(spec, tuple)
+        and len(spec) == 2
+        and isinstance(spec[1], dict)
+        and {"candidates", "index"} <= set(spec[1])
+    ):
+        raise ValueError(
+            "`x` must be a tf.data data set of batches (features, {'candidates': ..., 'index': ...}); "
+            "the index says which training example a row is. `PartialLabelDataset.from_tf_data(x)"
+            f".batches(...)` adds it. Received: elements of the form {spec}"
+        )
+    classes = spec[1]["candidates"].shape[-1]
+    if classes is not None and classes != num_classes:
+        raise ValueError(
+            "`classifier` must give one logit per class. Received: a classifier with "
+            f"{num_classes} outputs and candidate sets over {classes} classes"
+        )
+
+
+def one_hot(labels, num_classes):
+    """Integer labels as candidate sets of size one, uint8 [examples, classes]."""
+    labels = check_indices("y", labels, len(labels), num_classes)
+    return np.eye(num_classes, dtype=np.uint8)[labels]
+
+
+def collect(data, num_classes):
+    """The candidate sets of batched training data in the order of their indices, after checking it all."""
+    if data.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            "`x` must end after one pass over the training data: remove `.repeat()`, `epochs` does it. "
+            "Received: an infinite data set"
+        )
+    indices, candidates = [], []
+    for features, targets in data.as_numpy_iterator():
+        index = targets["index"]
+        bad = ~np.isfinite(features.reshape(len(index), -1)).all(axis=1)
+        if bad.any():
+            raise ValueError(
+                "`x` must not contain NaN or infinity in its features. Received: some in the example "
+                f"with index {index[bad][0]}"
+            )
+        indices.append(index)
+        candidates.append(targets["candidates"])
+    if not indices:
+        raise ValueError("`x` must hold at least one batch. Received: an empty data set")
+    index, candidates = np.concatenate(indices), np.concatenate(candidates)
+    check_indices("index", index, len(index), len(index))
+    order = np.empty(len(index), np.int64)
+    order[index] = np.arange(len(index))
+    repeated = index[order[index] != np.arange(len(index))]
+    if repeated.size:
+        raise ValueError(
+            "`index` must give every training example a number of its own. "
+            f"Received: {repeated[0]} more than once"
+        )
+    return check_candidates(candidates[order], num_classes)

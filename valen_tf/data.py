@@ -1,0 +1,426 @@
+"""A partial-label data set: features, candidate sets and, where known, the true labels."""
+
+import dataclasses
+import functools
+import itertools
+import os
+import pathlib
+
+import numpy as np
+
+from valen_tf.checks import check_candidates, check_features, check_indices, require, require_rows
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PartialLabelDataset:
+    """Examples with a set of candidate labels each.
+
+    A true label need not be among the candidates: real annotators miss it (`label_coverage`).
+
+    Args:
+        features: Numbers `[examples, ...]`. Images may stay `uint8`.
+        candidates: 0 and 1, `[examples, classes]`, at least one 1 in each row.
+        labels: Integers `[examples]`, the true labels, or `None`.
+        class_names: A different name for each class, or `None`.
+
+    Example:
+        >>> data = PartialLabelDataset([[0.0], [1.0]], [[1, 1, 0], [0, 0, 1]], labels=[0, 2])
+        >>> data
+        PartialLabelDataset(2 examples of shape (1,), 3 classes, 1.50 candidates, coverage 1.000)
+        >>> for features, targets in data.batches(2, shuffle=False):
+        ...     print(features.shape, targets["candidates"].shape, targets["index"].numpy())
+        (2, 1) (2, 3) [0 1]
+    """
+
+    features: np.ndarray
+    candidates: np.ndarray
+    labels: np.ndarray | None = None
+    class_names: tuple[str, ...] | None = None
+
+    def __post_init__(self):
+        """Validates every field; the arrays are not copied where they are already right."""
+        features, candidates = check_features(self.features), check_candidates(self.candidates)
+        labels, names = self.labels, self.class_names
+        lengths = len(features), len(candidates)
+        rule = "`features` and `candidates` must be of the same length"
+        require(lengths[0] == lengths[1], rule, f"{lengths[0]} and {lengths[1]} examples")
+        if labels is not None:
+            labels = check_indices("labels", labels, *candidates.shape)
+        if names is not None:
+            names = tuple(str(name) for name in names)
+            distinct = len(set(names)) == len(names) == candidates.shape[1]
+            rule = f"`class_names` must be {candidates.shape[1]} different names"
+            require(distinct, rule, f"class_names={names}")
+        for field, value in zip(_FIELDS, (features, candidates, labels, names), strict=True):
+            object.__setattr__(self, field, value)  # frozen for everyone else
+
+    def __len__(self):
+        """Number of examples."""
+        return len(self.features)
+
+    def __repr__(self):
+        """One line, without the arrays."""
+        known = "no labels" if self.labels is None else f"coverage {self.label_coverage:.3f}"
+        return (
+            f"PartialLabelDataset({len(self)} examples of shape {self.feature_shape}, "
+            f"{self.num_classes} classes, {self.average_candidates:.2f} candidates, {known})"
+        )
+
+    @property
+    def num_examples(self):
+        """Number of examples, also `len(dataset)`."""
+        return len(self)
+
+    @property
+    def num_classes(self):
+        """Number of classes."""
+        return self.candidates.shape[1]
+
+    @property
+    def feature_shape(self):
+        """Shape of the features of one example, a tuple."""
+        return self.features.shape[1:]
+
+    @property
+    def average_candidates(self):
+        """Mean size of a candidate set."""
+        return float(self.candidates.sum(axis=1).mean())
+
+    @property
+    def label_coverage(self):
+        """Share of the examples whose true label is a candidate; `None` without labels."""
+        if self.labels is None:
+            return None
+        return float(self.candidates[np.arange(len(self)), self.labels].mean())
+
+    @classmethod
+    def from_label_lists(cls, features, label_lists, *, class_names=None, labels=None):
+        """Builds a data set from a list of labels per example, each a name or a class number.
+
+        Args:
+            features: Numbers `[examples, ...]`.
+            label_lists: The candidates of each example, such as `[["cat", "dog"], ["dog"]]`.
+            class_names: By default the names seen, sorted; none if the labels are numbers.
+            labels: The true labels, names or numbers, or `None`.
+
+        Example:
+            >>> PartialLabelDataset.from_label_lists([[0.0], [1.0]], [["b", "a"], ["b"]]).candidates
+            array([[1, 1],
+                   [0, 1]], dtype=uint8)
+        """
+        label_lists = list(label_lists)
+        lists = np.array([not isinstance(names, str) for names in label_lists], dtype=bool)
+        require_rows(lists, "`label_lists` must hold a list for each example", "a string")
+        lengths = np.array([len(names) for names in label_lists], dtype=np.int64)
+        require_rows(lengths > 0, "`label_lists` must name a label in every row", "none")
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        entries = list(itertools.chain.from_iterable(label_lists))
+        known = entries if labels is None else [*entries, *labels]
+        if class_names is None:
+            class_names = sorted({str(name) for name in known if isinstance(name, str)}) or None
+        classes = class_names or range(int(max(known, default=0)) + 1)
+        candidates = np.zeros((len(lengths), len(classes)), dtype=np.uint8)
+        candidates[rows, _encode("candidates", entries, rows, classes)] = 1
+        if labels is not None:
+            labels = _encode("labels", labels, range(len(labels)), classes)
+        return cls(features, candidates, labels, class_names)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame,
+        *,
+        candidates="candidates",
+        label=None,
+        features=None,
+        class_names=None,
+        separator="|",
+    ):
+        """Builds a data set from a pandas data frame, one row per example.
+
+        Args:
+            frame: `pandas.DataFrame`.
+            candidates: Column of candidate names, such as `"cat|dog"`.
+            label: Column of true names, or `None`.
+            features: Numeric feature columns; by default all the others.
+            class_names: By default the names seen, sorted.
+            separator: What stands between two names.
+
+        Example:
+            >>> import pandas
+            >>> frame = pandas.DataFrame({"size": [1.0, 9.0], "candidates": ["cat | dog", "dog"]})
+            >>> PartialLabelDataset.from_frame(frame).class_names
+            ('cat', 'dog')
+        """
+        import pandas as pd
+
+        targets = [candidates] if label is None else [candidates, label]
+        if features is None:
+            features = [column for column in frame.columns if column not in targets]
+        for column in [*targets, *features]:
+            require(column in frame, f"`frame` must have a column {column!r}", [*frame.columns])
+        for column in features:
+            numeric = pd.api.types.is_numeric_dtype(frame[column])
+            rule = f"Feature column {column!r} must be numeric; `features` names the ones to use"
+            require(numeric, rule, f"dtype={frame[column].dtype}")
+        cells = {}
+        for column in targets:
+            texts = frame[column].astype(object).where(frame[column].notna(), "")
+            cells[column] = [str(text).strip() for text in texts]
+            filled = np.array([text != "" for text in cells[column]], dtype=bool)
+            require_rows(filled, f"Column {column!r} must be filled in every row", "nothing")
+        names = [[name.strip() for name in text.split(separator)] for text in cells[candidates]]
+        return cls.from_label_lists(
+            frame[list(features)].to_numpy(dtype=np.float32, na_value=np.nan),
+            [list(filter(None, row)) for row in names],  # "cat|" is a cat alone
+            class_names=class_names,
+            labels=cells.get(label),
+        )
+
+    @classmethod
+    def from_csv(cls, path, *, candidates="candidates", label=None, **options):
+        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s."""
+        import pandas as pd
+
+        # The names once more, as untouched text: a class may be called "NA" or "007".
+        names = pd.read_csv(
+            path, usecols=lambda name: name in (candidates, label), dtype=str, keep_default_na=False
+        )
+        frame = pd.read_csv(path).assign(**names)
+        return cls.from_frame(frame, candidates=candidates, label=label, **options)
+
+    @classmethod
+    def from_tf_data(cls, dataset):
+        """Gathers a finite `tf.data.Dataset`, batched or not, into arrays.
+
+        Args:
+            dataset: Elements `(features, candidates)`, or `(features, targets)` with a dictionary
+                of `"candidates"` and, optionally, `"index"` (the row an example takes) and
+                `"label"`.
+
+        Example:
+            >>> data = PartialLabelDataset([[1.0], [2.0], [3.0]], np.ones((3, 2)))
+            >>> PartialLabelDataset.from_tf_data(data.batches(2)).features.tolist()
+            [[1.0], [2.0], [3.0]]
+        """
+        import tensorflow as tf
+
+        finite = dataset.cardinality() != tf.data.INFINITE_CARDINALITY
+        require(finite, "`dataset` must be finite", "an endless one; use `dataset.take(...)`")
+        spec = dataset.element_spec
+        pair = isinstance(spec, tuple) and len(spec) == 2
+        if pair and isinstance(spec[1], tf.TensorSpec):
+            dataset = dataset.map(lambda features, sets: (features, {"candidates": sets}))
+            spec = dataset.element_spec
+        pair = pair and isinstance(spec[1], dict) and "candidates" in spec[1]
+        rule = '`dataset` must give (features, candidates) or (features, {"candidates": ...})'
+        require(pair, rule, f"element_spec={spec}")
+        rank = spec[1]["candidates"].shape.rank
+        require(rank in (1, 2), "`dataset` must give candidates of rank 1 or 2", f"rank={rank}")
+        parts = list((dataset.batch(1024) if rank == 1 else dataset).as_numpy_iterator())
+        require(parts, "`dataset` must hold at least one example", "none")
+        features = np.concatenate([features for features, _ in parts])
+        targets = {key: np.concatenate([part[key] for _, part in parts]) for key in spec[1]}
+        gathered = cls(features, targets["candidates"], targets.get("label"))
+        if "index" not in targets:
+            return gathered
+        index = check_indices("index", targets["index"], len(gathered), len(gathered))
+        once = np.bincount(index, minlength=len(gathered)) == 1
+        require_rows(once, "`index` must give every row once", "none, or several,")
+        return gathered.take(np.argsort(index))
+
+    @classmethod
+    def load(cls, path):
+        """Reads what `save` wrote."""
+        with np.load(path, allow_pickle=False) as archive:
+            ours = {"features", "candidates"} <= set(archive) <= set(_FIELDS)
+            require(ours, "`path` must be a file that `save` wrote", f"path={str(path)!r}")
+            return cls(**archive)
+
+    def save(self, path):
+        """Writes one `.npz` file, whole or not at all."""
+        path = pathlib.Path(path)
+        fields = {field: getattr(self, field) for field in _FIELDS}
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with open(temporary, "wb") as file:
+                np.savez(file, **{key: value for key, value in fields.items() if value is not None})
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def take(self, indices):
+        """Returns the data set of some examples: positions, a slice or a boolean mask."""
+        rows = np.atleast_1d(np.arange(len(self))[indices])
+        labels = None if self.labels is None else self.labels[rows]
+        return dataclasses.replace(
+            self, features=self.features[rows], candidates=self.candidates[rows], labels=labels
+        )
+
+    def revealed(self):
+        """Returns the data set whose candidate sets are the true labels, sets of size one.
+
+        Example:
+            >>> PartialLabelDataset([[1.0]], [[1, 1, 0]], labels=[1]).revealed().candidates
+            array([[0, 1, 0]], dtype=uint8)
+        """
+        require(self.labels is not None, "`labels` must be known to be revealed", "labels=None")
+        certain = np.eye(self.num_classes, dtype=np.uint8)[self.labels]
+        return dataclasses.replace(self, candidates=certain)
+
+    def split(self, fraction=0.2, *, seed=0, reveal=True):
+        """Splits at random into the rest and a held-out part.
+
+        Args:
+            fraction: Share to hold out, in (0, 1); each part has at least one example.
+            seed: Non-negative integer.
+            reveal: Whether the held-out part shows its true labels, where known, so that accuracy
+                on it is real accuracy. `False` keeps its candidate sets.
+
+        Returns:
+            `(rest, held_out)`.
+
+        Example:
+            >>> data = PartialLabelDataset(np.arange(10), np.ones((10, 2)))
+            >>> [len(part) for part in data.split(0.3)]
+            [7, 3]
+        """
+        require(0 < fraction < 1, "`fraction` must be in (0, 1)", f"fraction={fraction}")
+        require(len(self) >= 2, "A split must have at least 2 examples", f"{len(self)}")
+        size = min(max(round(len(self) * fraction), 1), len(self) - 1)
+        order = np.random.default_rng(seed).permutation(len(self))
+        return self._held_out(order[size:], order[:size], reveal)
+
+    def folds(self, num_folds=5, *, seed=0, reveal=True):
+        """Cross-validation: every example is held out once, in folds of equal size (or one less).
+
+        Args:
+            num_folds: Number of folds, from 2 to the number of examples.
+            seed: Non-negative integer.
+            reveal: As in `split`.
+
+        Returns:
+            List of `(train, test)`, one per fold.
+
+        Example:
+            >>> data = PartialLabelDataset(np.arange(5), np.ones((5, 2)))
+            >>> [(len(train), len(test)) for train, test in data.folds(2)]
+            [(2, 3), (3, 2)]
+        """
+        rule = f"`num_folds` must be in [2, {len(self)}]"
+        require(2 <= num_folds <= len(self), rule, f"num_folds={num_folds}")
+        parts = np.array_split(np.random.default_rng(seed).permutation(len(self)), num_folds)
+        return [
+            self._held_out(np.concatenate(parts[:fold] + parts[fold + 1 :]), held_out, reveal)
+            for fold, held_out in enumerate(parts)
+        ]
+
+    def _held_out(self, rest, held_out, reveal):
+        held_out = self.take(held_out)
+        known = reveal and self.labels is not None
+        return self.take(rest), held_out.revealed() if known else held_out
+
+    def moments(self):
+        """Returns the mean and standard deviation of each feature, as `float32`.
+
+        The deviation of a constant feature is given as 1, which leaves the feature alone.
+        """
+        mean = self.features.mean(axis=0, dtype=np.float64)
+        blocks = np.array_split(self.features, 1 + len(self) // 4096)  # no float64 copy of it all
+        variance = sum(np.square(block - mean).sum(axis=0) for block in blocks) / len(self)
+        # A constant is found by exact zero: float64 adds up equal float32 values without rounding.
+        std = np.sqrt(variance).astype(np.float32)
+        return mean.astype(np.float32), np.where(std > 0, std, np.float32(1))
+
+    def standardized(self, *others):
+        """Returns this data set, and others, with this one's mean removed and its deviation made 1.
+
+        Example:
+            >>> train = PartialLabelDataset([[0.0], [2.0]], [[1, 1], [0, 1]])
+            >>> test = PartialLabelDataset([[4.0]], [[1, 0]])
+            >>> train, test = train.standardized(test)
+            >>> test.features
+            array([[3.]], dtype=float32)
+        """
+        mean, std = self.moments()
+        for other in others:
+            rule = f"`others` must have features of shape {self.feature_shape}"
+            require(other.feature_shape == self.feature_shape, rule, other.feature_shape)
+        scaled = tuple(
+            dataclasses.replace(
+                data, features=(data.features.astype(np.float32, copy=False) - mean) / std
+            )
+            for data in (self, *others)
+        )
+        return scaled if others else scaled[0]
+
+    @functools.cached_property
+    def _tensors(self):
+        # Made once and captured by every pipeline: in host memory, and not in any graph.
+        import tensorflow as tf
+
+        with tf.device("CPU:0"):
+            return tf.constant(self.features), tf.constant(self.candidates)
+
+    def batches(self, batch_size=100, *, shuffle=True, seed=0):
+        """Returns a `tf.data.Dataset` for `fit`, `evaluate` and custom loops.
+
+        Each iteration, even one left early, is one epoch, and its order depends on `(seed, epoch)`
+        alone. The variable `.epoch` of the returned object counts them and can be set.
+
+        Args:
+            batch_size: Number of examples in a batch; the last batch may be smaller.
+            shuffle: Whether each epoch has a new order; `False` keeps that of the data set.
+            seed: Integer.
+
+        Returns:
+            Elements `(features [batch, ...], {"candidates": [batch, classes], "index": [batch]})`,
+            in `float32`, the index (the row in this data set) in `int64`.
+
+        Example:
+            >>> batches = PartialLabelDataset(np.arange(5), np.ones((5, 2))).batches(2)
+            >>> [len(features) for features, _ in batches]
+            [2, 2, 1]
+            >>> _ = batches.epoch.assign(17)  # resume: the next iteration is epoch 17
+        """
+        import tensorflow as tf
+
+        require(batch_size >= 1, "`batch_size` must be at least 1", f"batch_size={batch_size}")
+        features, candidates = self._tensors
+        with tf.device("CPU:0"):  # where tf.data runs
+            epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
+
+        def indices(_):
+            number = epoch.assign_add(1) - 1
+            order = tf.range(len(self), dtype=tf.int64)  # [examples]
+            if shuffle:
+                order = tf.random.experimental.stateless_shuffle(order, seed=[seed, number])
+            starts = tf.data.Dataset.range(0, len(self), batch_size)
+            return starts.map(lambda start: order[start : start + batch_size])
+
+        def gather(index):
+            sets = tf.cast(tf.gather(candidates, index), tf.float32)  # [batch, classes]
+            inputs = tf.cast(tf.gather(features, index), tf.float32)  # [batch, ...]
+            return inputs, {"candidates": sets, "index": index}
+
+        num_batches = tf.data.experimental.assert_cardinality(-(-len(self) // batch_size))
+        dataset = tf.data.Dataset.range(1).flat_map(indices).map(gather).apply(num_batches)
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        dataset.epoch = epoch
+        return dataset
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(PartialLabelDataset))
+
+
+def _encode(what, entries, rows, classes):
+    """Class numbers of names, or of numbers that are in range."""
+    named = any(isinstance(entry, str) for entry in entries)
+    number_of = {entry: n for n, entry in enumerate(classes if named else range(len(classes)))}
+    numbers = np.array([number_of.get(entry, -1) for entry in entries], dtype=np.int64)
+    for position in np.flatnonzero(numbers < 0)[:1]:
+        raise ValueError(
+            f"The {what} must be among `class_names`. Received: {entries[position]!r} in row "
+            f"{rows[position]}; class_names={list(classes)}"
+        )
+    return numbers

@@ -1,0 +1,153 @@
+"""The configuration of a run: what it may hold, how it is read, overridden and stored.
+
+Its defaults are the embedded default: VALEN on scikit-learn's digits.
+"""
+
+import dataclasses
+import difflib
+import pathlib
+import types
+import typing
+
+import yaml
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Where the examples come from. A CSV file, if given, takes the place of the named data set."""
+
+    name: str = "digits"
+    data_dir: str | None = None
+    csv: str | None = None
+    candidates: str = "candidates"  # the CSV's column of candidate labels
+    label: str | None = None  # the CSV's column of true labels, if it has one
+    separator: str = "|"
+    corruption: str | None = "instance_dependent"
+    rate: float | None = None
+    test_fraction: float = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """The classifier."""
+
+    name: str = "mlp"
+    hidden_units: tuple[int, ...] = (128, 64)
+    weight_decay: float = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How it is trained."""
+
+    epochs: int = 60
+    warm_up_epochs: int = 10
+    rebuild_every: int = 10
+    batch_size: int = 100
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    enhancement_learning_rate: float = 1e-2
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One run."""
+
+    data: Data = Data()
+    network: Network = Network()
+    method: str = "valen"
+    settings: dict = dataclasses.field(default_factory=dict)  # keyword arguments of the method
+    training: Training = Training()
+    ablation: bool = True  # also train without label enhancement, to compare
+    seed: int = 0
+
+    def to_dict(self):
+        """Plain nested dict, as it is stored."""
+        plain = dataclasses.asdict(self)
+        plain["network"]["hidden_units"] = list(self.network.hidden_units)
+        return plain
+
+
+def read_config(path=None, overrides=()):
+    """Reads a YAML file over the defaults, then applies overrides.
+
+    Args:
+        path: YAML file; none for the embedded default.
+        overrides: Strings `"section.key=value"`, the value in YAML.
+
+    Returns:
+        A `Config`.
+
+    Example:
+        >>> read_config(overrides=["training.epochs=3"]).training.epochs
+        3
+    """
+    values = {}
+    if path is not None:
+        path = pathlib.Path(path)
+        if not path.exists():
+            raise FileNotFoundError(f"There is no config file {path}.")
+        try:
+            values = yaml.safe_load(path.read_text()) or {}
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path} is not a YAML file: {error}") from error
+        if not isinstance(values, dict):
+            raise ValueError(
+                f"{path} must hold a mapping of keys. Received: {type(values).__name__}"
+            )
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ValueError(
+                f"An override must have the form section.key=value. Received: {override!r}"
+            )
+        section = values
+        *parents, last = key.strip().split(".")
+        for parent in parents:
+            section = section.setdefault(parent, {})
+            if not isinstance(section, dict):
+                raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
+        section[last] = yaml.safe_load(value)
+    return _from_dict(Config, values, where="the config" if path is None else str(path))
+
+
+def _from_dict(cls, values, *, where):
+    fields = typing.get_type_hints(cls)
+    if not isinstance(values, dict):
+        raise TypeError(f"A section of {where} must be a mapping of keys. Received: {values!r}")
+    arguments = {}
+    for key, value in values.items():
+        if key not in fields:
+            close = difflib.get_close_matches(str(key), fields, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"Unknown key {key!r} in {where}; known are {', '.join(fields)}.{hint}"
+            )
+        if dataclasses.is_dataclass(fields[key]):
+            arguments[key] = _from_dict(fields[key], value, where=f"section {key!r} of {where}")
+        else:
+            arguments[key] = _convert(key, value, fields[key], where)
+    return cls(**arguments)
+
+
+def _convert(key, value, kind, where):
+    """The value in the field's type; YAML reads 1e-4 as a string and 1 as an integer."""
+    optional = isinstance(kind, types.UnionType)
+    if optional and value is None:
+        return None
+    kind = typing.get_args(kind)[0] if optional else kind
+    kind = typing.get_origin(kind) or kind
+    try:
+        if kind is float and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            return float(value)
+        if kind is tuple and isinstance(value, (list, tuple)):
+            return tuple(int(item) for item in value)
+        if kind is str and isinstance(value, (str, int)):
+            return str(value)
+        if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+            return value
+    except ValueError:
+        pass
+    raise TypeError(
+        f"`{key}` in {where} must be of type {kind.__name__}. Received: {key}={value!r}"
+    )

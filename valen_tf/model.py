@@ -1,0 +1,397 @@
+"""What all partial-label methods share: the batch contract, the per-example tables, the training step."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from valen_tf import contract, losses
+from valen_tf.data import PartialLabelDataset
+
+
+class PartialLabelModel(keras.Model):
+    """A classifier trained from candidate sets; a method is a subclass with one `objective`.
+
+    A batch is `(features, {"candidates": [batch, classes], "index": [batch]})`, as
+    `PartialLabelDataset.batches` gives it. The index says which training example a row is, because
+    methods of this kind remember something about each of them. A true label is a candidate set of size
+    one, so training, validation and test data share one form, one loss and one set of metrics: metrics
+    see the prediction restricted to the candidate set as `y_true`, which makes `"accuracy"` the accuracy
+    where the label is known and otherwise the share of predictions inside the candidate set.
+
+    Args:
+        classifier: A built Keras model from features to logits [batch, classes].
+        seed: Seed of everything random in training.
+    """
+
+    # Terms of the objective, each a metric of its own.
+    term_names = ("classification",)
+
+    def __init__(self, classifier, *, seed=0, name=None):
+        super().__init__(name=name)
+        self.classifier = classifier
+        self.num_classes = contract.check_classifier(classifier)
+        self.seed = seed
+        self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
+        self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
+        # Tables grow with the data, so they are raw variables of open size, not weights.
+        self.tables = {}
+        self.add_table("epochs_trained", (), np.int64)
+        self.add_table("candidates", (None, self.num_classes), np.uint8)
+        self.add_table("weights", (None, self.num_classes), np.float32)
+        self._training_data = None
+        self.built = True
+
+    # -- what a method defines ------------------------------------------------------------------
+
+    def objective(self, logits, candidates, index):
+        """The terms whose sum is minimised, by name, each [batch]."""
+        raise NotImplementedError
+
+    def label_distributions(self):
+        """What was recovered for each training example: [examples, classes], zero off the candidates."""
+        self._check_fitted("label_distributions")
+        return self.tables["weights"].numpy()
+
+    def training_callbacks(self):
+        """Callbacks that the method needs; one that the user passes replaces that of the same class."""
+        return []
+
+    # -- the training step ----------------------------------------------------------------------
+
+    def call(self, features, training=False):
+        """Class probabilities, from the classifier alone."""
+        return tf.nn.softmax(self.classifier(features, training=training))
+
+    def train_step(self, data):
+        """One step on a batch of the contract's form."""
+        features, targets = data
+        candidates, index = targets["candidates"], targets["index"]
+        with tf.GradientTape() as tape:
+            logits = self.classifier(features, training=True)  # [batch, classes]
+            terms = self.objective(logits, candidates, index)
+            loss = tf.add_n([tf.reduce_mean(term) for term in terms.values()])
+            penalty = tf.add_n(self.classifier.losses) if self.classifier.losses else 0.0
+            total = loss + penalty
+        self.apply_gradients(tape, total)
+        batch_size = tf.shape(index)[0]
+        self._loss_tracker.update_state(total, sample_weight=batch_size)
+        for name, term in terms.items():
+            self.term_metrics[name].update_state(term)
+        return self.compute_metrics(features, targets, tf.nn.softmax(logits))
+
+    def apply_gradients(self, tape, loss):
+        """Updates the classifier; a method with further networks updates them here too."""
+        variables = self.classifier.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, variables), variables)
+
+    def progressive_weights(self, logits, candidates, index):
+        """The weights of a batch's labels [batch, classes], replaced by the current confidences.
+
+        They start uniform over the candidates; after every step they become the prediction restricted
+        to them (PRODEN: Lv et al., 2020).
+        """
+        table = self.tables["weights"]
+        weights = tf.gather(table, index)
+        confidence = losses.confidence(tf.stop_gradient(logits), candidates)
+        with tf.control_dependencies([weights]):
+            table.scatter_nd_update(index[:, None], confidence)
+        return weights
+
+    def test_step(self, data):
+        """Cross-entropy against the prediction restricted to the candidates, and the metrics."""
+        features, targets = data
+        logits = self.classifier(features, training=False)
+        confidence = losses.confidence(logits, targets["candidates"])
+        loss = losses.weighted_cross_entropy(logits, confidence)
+        self._loss_tracker.update_state(loss)
+        results = self.compute_metrics(features, targets, tf.nn.softmax(logits))
+        return {name: value for name, value in results.items() if name not in self.term_metrics}
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Keras's metrics on the contract's targets."""
+        y_true = losses.restrict(y_pred, y["candidates"])
+        return super().compute_metrics(x, y_true, y_pred, sample_weight)
+
+    # -- compile, fit, evaluate, predict --------------------------------------------------------
+
+    def compile(self, optimizer="sgd", *, metrics=None, **kwargs):
+        """As Keras's, without a loss: the method brings its own.
+
+        Args:
+            optimizer: The classifier's optimiser.
+            metrics: Keras metrics or their names.
+            **kwargs: `run_eagerly`, `steps_per_execution`, `jit_compile` of `keras.Model.compile`.
+        """
+        for argument in ("loss", "loss_weights", "weighted_metrics"):
+            if kwargs.pop(argument, None) is not None:
+                raise ValueError(
+                    f"`{argument}` cannot be set: {type(self).__name__} brings its own loss. "
+                    f"Received: {argument} in compile()"
+                )
+        super().compile(optimizer=optimizer, metrics=metrics, **kwargs)
+        if not self.optimizer.built:
+            self.optimizer.build(self.classifier.trainable_variables)
+
+    def compile_from_config(self, config):
+        """Compiles a loaded model as it was when saved."""
+        config = keras.saving.deserialize_keras_object(config)
+        self.compile(**{key: value for key, value in config.items() if value is not None})
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        **kwargs,
+    ):
+        """Trains on candidate sets, as `keras.Model.fit` does on labels.
+
+        Args:
+            x: `PartialLabelDataset`, `tf.data.Dataset` of the contract's batches, or array of features.
+            y: With an array of features: candidate sets [examples, classes] of zeros and ones, or
+                integer labels [examples].
+            batch_size: Batch size where `x` is not batched already; 100 by default.
+            epochs: As in Keras.
+            verbose: As in Keras.
+            callbacks: Keras callbacks; those that the method needs are added.
+            validation_split: Share of the arrays, from their end, to validate on.
+            validation_data: In any of the forms of `x`, or a pair `(features, candidates or labels)`.
+            shuffle: Whether to shuffle arrays and `PartialLabelDataset`s.
+            class_weight: Not supported.
+            sample_weight: Not supported.
+            **kwargs: Further arguments of `keras.Model.fit`.
+
+        Returns:
+            A `keras.callbacks.History`.
+        """
+        for name, value in {"class_weight": class_weight, "sample_weight": sample_weight}.items():
+            if value is not None:
+                raise ValueError(
+                    f"`{name}` is not supported by {type(self).__name__}. Received: {name} in fit()"
+                )
+        if validation_split:
+            if validation_data is not None or y is None:
+                raise ValueError(
+                    "`validation_split` needs arrays and no `validation_data`; use "
+                    f"`PartialLabelDataset.split` otherwise. Received: validation_split={validation_split}"
+                )
+            last = round(len(x) * (1 - validation_split))
+            x, y, validation_data = x[:last], y[:last], (x[last:], y[last:])
+        if isinstance(validation_data, tuple):
+            validation_data = self._batches(*validation_data, batch_size=batch_size)
+        elif validation_data is not None:
+            validation_data = self._batches(validation_data, batch_size=batch_size)
+        data = self._batches(x, y, batch_size=batch_size, shuffle=shuffle)
+        self._remember(data)
+        self._training_data = data
+        try:
+            return super().fit(
+                data,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=self._all_callbacks(callbacks),
+                validation_data=validation_data,
+                shuffle=False,  # the data set does that
+                **kwargs,
+            )
+        finally:
+            self._training_data = None
+
+    def evaluate(self, x=None, y=None, batch_size=None, **kwargs):
+        """Loss and metrics on candidate sets or true labels, in any of the forms that `fit` takes."""
+        return super().evaluate(self._batches(x, y, batch_size=batch_size), **kwargs)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        """Class probabilities [examples, classes] for features, or for a data set's features in order."""
+        if isinstance(x, PartialLabelDataset):
+            x = x.features
+        return super().predict(x, batch_size=batch_size, **kwargs)
+
+    def export(self, filepath, **kwargs):
+        """Writes the classifier, and nothing of the training, as SavedModel: features to probabilities.
+
+        Args:
+            filepath: Folder to write; TF Serving expects its last part to be a version number.
+            **kwargs: As in `keras.Model.export`.
+        """
+        outputs = keras.layers.Softmax(name="probabilities")(self.classifier.output)
+        keras.Model(self.classifier.input, outputs).export(filepath, **kwargs)
+
+    def _batches(self, x, y=None, *, batch_size=None, shuffle=False):
+        if isinstance(x, tf.data.Dataset):
+            contract.check_element_spec(x, self.num_classes)
+            return x
+        if not isinstance(x, PartialLabelDataset):
+            if y is None:
+                raise ValueError(
+                    "`y` must be the candidate sets that belong to the features `x`, unless `x` is a "
+                    f"`PartialLabelDataset` or a `tf.data.Dataset`. Received: x of {type(x)}, y=None"
+                )
+            y = np.asarray(y)
+            if y.ndim == 1:
+                y = contract.one_hot(y, self.num_classes)
+            x = PartialLabelDataset(x, y)
+        if x.num_classes != self.num_classes:
+            raise ValueError(
+                "`classifier` must give one logit per class. Received: a classifier with "
+                f"{self.num_classes} outputs and candidate sets over {x.num_classes} classes"
+            )
+        return x.batches(batch_size or 100, shuffle=shuffle, seed=self.seed)
+
+    def _all_callbacks(self, callbacks):
+        if callbacks is None:
+            callbacks = []
+        elif not isinstance(callbacks, (list, tuple)):
+            callbacks = [callbacks]
+        own = []
+        for default in self.training_callbacks():
+            given = [callback for callback in callbacks if isinstance(callback, type(default))]
+            own += given or [default]
+        rest = [callback for callback in callbacks if callback not in own]
+        terminates = any(isinstance(callback, keras.callbacks.TerminateOnNaN) for callback in rest)
+        # Ours come first: what they change at an epoch's end is part of what the user's callbacks save.
+        return [*own, _Epochs(raise_on_nan=not terminates), *rest]
+
+    # -- per-example tables ---------------------------------------------------------------------
+
+    def add_table(self, name, shape, dtype):
+        """Adds a variable that is saved with the model; its first dimension may be open (`None`)."""
+        empty = np.zeros([0 if size is None else size for size in shape], dtype)
+        self.tables[name] = tf.Variable(empty, shape=shape, trainable=False, name=name)
+
+    @property
+    def epochs_trained(self):
+        """Number of epochs this model was trained for, over all calls of `fit`."""
+        return int(self.tables["epochs_trained"])
+
+    @property
+    def num_examples(self):
+        """Number of training examples the model remembers."""
+        return int(tf.shape(self.tables["candidates"])[0])
+
+    def _remember(self, data):
+        """Reads the training data once, checks it and starts the tables; keeps them if it is the same."""
+        candidates = contract.collect(data, self.num_classes)
+        known = self.tables["candidates"].numpy()
+        if known.shape == candidates.shape and (known == candidates).all():
+            return
+        self.start_tables(candidates)
+
+    def start_tables(self, candidates):
+        """Sets all tables for new training data with these candidate sets [examples, classes]."""
+        self.tables["candidates"].assign(candidates)
+        weights = candidates.astype(np.float32)
+        self.tables["weights"].assign(weights / weights.sum(axis=1, keepdims=True))
+        self.tables["epochs_trained"].assign(0)
+
+    def set_batch_order(self):
+        """Makes the next pass over the training data that of the current epoch, also in a resumed run."""
+        epoch = getattr(self._training_data, "epoch", None)
+        if epoch is not None:  # a data set that is not ours orders itself
+            epoch.assign(self.epochs_trained)
+
+    def _check_fitted(self, method):
+        if not self.num_examples:
+            raise ValueError(f"`{method}` needs a trained model: call `fit` first.")
+
+    # -- saving ---------------------------------------------------------------------------------
+
+    def get_config(self):
+        """Constructor arguments, the classifier included."""
+        classifier = keras.saving.serialize_keras_object(self.classifier)
+        return {"classifier": classifier, "seed": self.seed, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        """The model that `get_config` describes."""
+        config = dict(config)
+        config["classifier"] = keras.saving.deserialize_keras_object(config["classifier"])
+        return cls(**config)
+
+    def save_own_variables(self, store):
+        """Keras's hook for state that is not a weight: tables, and the states of random layers."""
+        super().save_own_variables(store)
+        for name, value in self._extra_state().items():
+            store[name] = value
+
+    def load_own_variables(self, store):
+        """The counterpart of `save_own_variables`."""
+        self._set_extra_state({key: np.asarray(store[key]) for key in store.keys()})
+
+    def _random_states(self):
+        weights = {id(variable) for variable in self.weights}
+        return [
+            variable
+            for variable in self.variables
+            if id(variable) not in weights and "seed_generator" in variable.path
+        ]
+
+    def _extra_state(self):
+        state = {f"table_{name}": table.numpy() for name, table in self.tables.items()}
+        for position, variable in enumerate(self._random_states()):
+            state[f"random_{position}"] = keras.ops.convert_to_numpy(variable)
+        return state
+
+    def _set_extra_state(self, state):
+        for name, table in self.tables.items():
+            table.assign(state[f"table_{name}"])
+        for position, variable in enumerate(self._random_states()):
+            variable.assign(state[f"random_{position}"])
+
+    def optimizers(self):
+        """All optimisers of the model."""
+        return [self.optimizer]
+
+    def training_state(self):
+        """Everything that training changes, as a dict of arrays."""
+        state = self._extra_state()
+        for position, variable in enumerate(self._trained_variables()):
+            state[f"variable_{position}"] = keras.ops.convert_to_numpy(variable)
+        return state
+
+    def set_training_state(self, state):
+        """Puts back what `training_state` gave."""
+        variables = self._trained_variables()
+        expected = len(variables) + len(self._extra_state())
+        if len(state) != expected:
+            raise ValueError(
+                "`state` belongs to another model or to other settings. Received: "
+                f"{len(state)} arrays where this model has {expected}"
+            )
+        for position, variable in enumerate(variables):
+            variable.assign(state[f"variable_{position}"])
+        self._set_extra_state(state)
+
+    def _trained_variables(self):
+        return [
+            *self.weights,
+            *(variable for optimizer in self.optimizers() for variable in optimizer.variables),
+        ]
+
+
+class _Epochs(keras.callbacks.Callback):
+    """Counts the model's epochs, tells the data which one begins, and stops on a loss that is NaN."""
+
+    def __init__(self, raise_on_nan):
+        super().__init__()
+        self.raise_on_nan = raise_on_nan
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.set_batch_order()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.tables["epochs_trained"].assign_add(1)
+        broken = [name for name, value in (logs or {}).items() if not np.isfinite(value)]
+        if broken and self.raise_on_nan:
+            raise FloatingPointError(
+                f"Training diverged in epoch {epoch + 1}: {', '.join(broken)} became NaN or infinite. "
+                "Lower the learning rate, or check the scale of the features."
+            )
