@@ -26,8 +26,9 @@ FLOORS = {
     "model": 3,
     "valen": 4,
     "baselines": 4,
-    "experiments": 5,
-    "cli": 6,
+    "saving": 5,
+    "experiments": 6,
+    "cli": 7,
 }
 
 

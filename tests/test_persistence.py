@@ -77,6 +77,24 @@ def test_a_saved_model_predicts_and_trains_on_as_the_original(method, tmp_path):
     assert fit(loaded, dataset, 3) == fit(model, dataset, 3)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_model_loads_in_a_fresh_process(method, tmp_path):
+    dataset = blobs(30)
+    model = compiled(method, dataset)
+    model.save(tmp_path / "model.keras")
+    np.save(tmp_path / "features.npy", dataset.features)
+    code = (
+        "import numpy as np, valen_tf as vt\n"
+        "model = vt.load_model('model.keras')\n"
+        "np.save('out.npy', model.predict(np.load('features.npy'), verbose=0))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(vt.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "out.npy"), model.predict(dataset.features, verbose=0), rtol=1e-6
+    )
+
+
 def test_settings_survive_saving(tmp_path):
     model = vt.Valen(
         vt.networks.mlp((3,), 4, hidden_units=(6, 5), moments=(np.zeros(3), np.ones(3))),
@@ -143,13 +161,13 @@ def test_the_state_of_another_model_is_refused(tmp_path):
 
 def start(folder):
     command = [
-        *(sys.executable, "-m", "valen_tf.cli", "train", "training.epochs=40"),
+        *(sys.executable, "-m", "valen_tf.cli", "train", "training.epochs=30"),
         *("network.hidden_units=[16]", "training.warm_up_epochs=3", "training.rebuild_every=4"),
         *("data.corruption=uniform", "--out", str(folder)),
     ]
     root = pathlib.Path(vt.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
 
 
 def test_a_run_killed_by_sigkill_continues_to_the_same_numbers(tmp_path):

@@ -12,6 +12,7 @@ _MODULES = (
     "baselines",
     "callbacks",
     "candidates",
+    "corruption",
     "datasets",
     "dirichlet",
     "experiments",
@@ -24,7 +25,7 @@ _OBJECTS = {
     "PartialLabelDataset": "data",
     "PartialLabelModel": "model",
     "Valen": "valen",
-    "load_model": "valen",
+    "load_model": "saving",
 }
 __all__ = [*_MODULES, *_OBJECTS, "__version__"]
 

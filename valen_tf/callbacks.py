@@ -64,6 +64,8 @@ class Resume(keras.callbacks.Callback):
 
     def __init__(self, path, every=1):
         super().__init__()
+        if every < 1:
+            raise ValueError(f"`every` must be at least 1. Received: every={every}")
         self.path = pathlib.Path(path)
         self.every = every
         self.epochs = []  # one dict of logs per finished epoch, over all runs
@@ -132,8 +134,9 @@ class Progress(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         """Moves it."""
-        shown = [name for name in ("loss", "accuracy", "val_accuracy") if name in logs]
-        scores = "  ".join(f"{name} {logs[name]:.3f}" for name in shown)
+        scores = f"loss {logs['loss']:.3f}"
+        if "val_accuracy" in logs:
+            scores += f"  held-out accuracy {logs['val_accuracy']:.3f}"
         self._bar.update(self._task, completed=epoch + 1, scores=scores)
         total = self.params["epochs"]
         if self._bar.disable and (epoch + 1) * 10 // total > epoch * 10 // total:

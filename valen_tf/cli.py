@@ -10,7 +10,7 @@ import valen_tf
 def main(arguments=None):
     """Runs one command; bad input ends with one line on standard error and exit code 2."""
     options = _parser().parse_args(arguments)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         options.run(options)
     except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
@@ -95,8 +95,6 @@ _WORDS = {
     "accuracy": "accuracy on held-out true labels",
     "covering_rate": "predictions inside held-out candidate sets",
     "approximated_accuracy": "approximated accuracy on held-out candidate sets",
-    "ablation_accuracy": "the same without label enhancement",
-    "ablation_covering_rate": "the same without label enhancement",
     "recovered_labels": "training labels recovered (top of the distribution)",
 }
 
@@ -105,14 +103,14 @@ def _show(summary, title):
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, show_header=False)
+    table = Table("", "", title=title, show_header=False)
     for key, value in summary.items():
-        if key in _WORDS:
-            table.add_row(_WORDS[key], f"{100 * value:.2f} %")
-        elif isinstance(value, float) and key != "seconds":
-            table.add_row(key.replace("_", " "), f"{value:.4f}")
+        if key == "seconds":
+            table.add_row("seconds", f"{value:.0f}")
         else:
-            table.add_row(key.replace("_", " "), str(value))
+            words = _WORDS[key.removeprefix("ablation_")]
+            without = ", without label enhancement" if key.startswith("ablation_") else ""
+            table.add_row(words + without, f"{100 * value:.2f} %")
     Console().print(table)
 
 

@@ -30,6 +30,8 @@ class PartialLabelModel(keras.Model):
         super().__init__(name=name)
         self.classifier = classifier
         self.num_classes = contract.check_classifier(classifier)
+        if not 0 <= seed < 2**31:
+            raise ValueError(f"`seed` must be in [0, 2^31). Received: seed={seed}")
         self.seed = seed
         self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
@@ -210,10 +212,28 @@ class PartialLabelModel(keras.Model):
         return super().evaluate(self._batches(x, y, batch_size=batch_size), **kwargs)
 
     def predict(self, x, batch_size=None, **kwargs):
-        """Class probabilities [examples, classes] for features, or for a data set's features in order."""
+        """Class probabilities [examples, classes], in the order of the examples.
+
+        Args:
+            x: Features, a `PartialLabelDataset`, or batches of the contract's form, which may be
+                shuffled: their index puts the predictions back in order.
+            batch_size: Batch size where `x` is not batched already.
+            **kwargs: Further arguments of `keras.Model.predict`.
+        """
         if isinstance(x, PartialLabelDataset):
             x = x.features
-        return super().predict(x, batch_size=batch_size, **kwargs)
+        predictions = super().predict(x, batch_size=batch_size, **kwargs)
+        if isinstance(predictions, dict):
+            return predictions["probabilities"][np.argsort(predictions["index"])]
+        return predictions
+
+    def predict_step(self, data):
+        """Probabilities of a batch, with the index of each row where the batch has one."""
+        features, targets, _ = keras.utils.unpack_x_y_sample_weight(data)
+        probabilities = self(features, training=False)
+        if isinstance(targets, dict) and "index" in targets:
+            return {"probabilities": probabilities, "index": targets["index"]}
+        return probabilities
 
     def export(self, filepath, **kwargs):
         """Writes the classifier, and nothing of the training, as SavedModel: features to probabilities.

@@ -100,6 +100,10 @@ class Valen(PartialLabelModel):
 
         embedder = _embedding_model(classifier, embedding)
         embedding_size = int(np.prod(embedder.output_shape[1:]))
+        self._concentration = tf.function(
+            lambda index: self.posterior(index)[0],
+            input_signature=[tf.TensorSpec([None], tf.int64)],  # one trace for all sizes
+        )
         self.embedding_is_fixed = not embedder.trainable_variables
         # In a function's closure, so that Keras does not save the shared layers a second time.
         self._embed = tf.function(
@@ -234,12 +238,8 @@ class Valen(PartialLabelModel):
                 "`concentrations` needs label enhancement to have begun: train beyond the warm-up. "
                 f"Received: a model trained for {self.epochs_trained} epochs"
             )
-        posterior = tf.function(
-            lambda index: self.posterior(index)[0],
-            input_signature=[tf.TensorSpec([None], tf.int64)],  # one trace for all sizes
-        )
         batches = np.array_split(np.arange(self.num_examples), -(-self.num_examples // batch_size))
-        return np.concatenate([posterior(index).numpy() for index in batches])
+        return np.concatenate([self._concentration(index).numpy() for index in batches])
 
     def label_distributions(self):
         """The posterior means restricted to the candidates [examples, classes].
@@ -306,15 +306,6 @@ _SETTINGS = (
     "num_neighbours",
     "hidden_units",
 )
-
-
-def load_model(path):
-    """Loads a model that was saved as `.keras`, whatever its method.
-
-    Args:
-        path: A file written by `model.save`.
-    """
-    return keras.saving.load_model(path)
 
 
 def _embedding_model(classifier, layer_name):

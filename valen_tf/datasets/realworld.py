@@ -39,7 +39,7 @@ def read_mat(path):
     Returns:
         A `PartialLabelDataset` with candidate sets and true labels.
     """
-    import scipy.io
+    import scipy.io.matlab
     import scipy.sparse
 
     try:
@@ -47,7 +47,7 @@ def read_mat(path):
         features, candidates, target = (
             content[key] for key in ("data", "partial_target", "target")
         )
-    except (ValueError, KeyError, OSError, NotImplementedError) as error:
+    except (ValueError, KeyError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
         raise ValueError(
             f"{path} is not a partial-label file with the keys `data`, `partial_target` and `target`: "
             f"{error}"

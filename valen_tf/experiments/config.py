@@ -22,8 +22,8 @@ class Data:
     candidates: str = "candidates"  # the CSV's column of candidate labels
     label: str | None = None  # the CSV's column of true labels, if it has one
     separator: str = "|"
-    corruption: str | None = "instance_dependent"
-    rate: float | None = None
+    corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
+    rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
     test_fraction: float = 0.2
 
 

@@ -32,9 +32,11 @@ def train(config, folder, *, report=print):
     Returns:
         The summary, a dict.
     """
+    from valen_tf import metrics
+
     _check_names(config)
     folder = pathlib.Path(folder)
-    _claim(folder, config)
+    _check_folder(folder, config)
     finished = folder / "summary.json"
     if finished.exists():
         report(f"{folder} holds this run already; nothing to do.")
@@ -47,6 +49,9 @@ def train(config, folder, *, report=print):
         f"{len(train_part)} training examples, {train_part.num_classes} classes, "
         f"{train_part.average_candidates:.2f} candidate labels each; {len(test)} held out"
     )
+    # The folder is taken only now, when nothing in the config or the data can be wrong any more.
+    stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
+    _write(folder / "config.yaml", lambda path: path.write_text(stored))
     _write_json(folder / "schema.json", data.schema)
     model, history = _fit(config, config.method, train_part, test, folder)
     model.save(folder / "model.partial.keras")
@@ -55,20 +60,12 @@ def train(config, folder, *, report=print):
     distributions = model.label_distributions()
     _write_distributions(folder / "label_distributions.csv", distributions, data)
 
-    summary = {
-        "method": config.method,
-        "training_examples": len(train_part),
-        "held_out_examples": len(test),
-        "average_candidates": round(train_part.average_candidates, 4),
-        "epochs": config.training.epochs,
-        **scores(model, test),
-    }
-    if train_part.labels is not None:
-        top = distributions.argmax(axis=1)
-        summary["recovered_labels"] = float((top == train_part.labels).mean())
+    summary = scores(model, test)
     if config.ablation and config.method != "valen_non":
         ablation, _ = _fit(config, "valen_non", train_part, test, folder)
         summary.update({f"ablation_{key}": value for key, value in scores(ablation, test).items()})
+    if train_part.labels is not None:
+        summary["recovered_labels"] = metrics.recovery(distributions, train_part.labels)
     summary["seconds"] = round(time.perf_counter() - started, 1)
     _write_json(finished, summary)
     shutil.rmtree(folder / "state", ignore_errors=True)
@@ -123,14 +120,18 @@ def predict(folder, csv=None, output=None):
 
 def scores(model, test):
     """Accuracy where true labels are known; without them, what candidate sets can tell."""
-    from valen_tf import metrics
+    from valen_tf import losses, metrics
 
-    wanted = ["accuracy"]
-    if test.labels is None:
-        wanted = [metrics.CoveringRate(), metrics.ApproximatedAccuracy()]
-    model.compile(model.optimizer, metrics=wanted)
-    results = model.evaluate(test, verbose=0, return_dict=True)
-    return {name: float(value) for name, value in results.items()}
+    probabilities = model.predict(test, verbose=0)
+    if test.labels is not None:
+        return {"accuracy": float((probabilities.argmax(axis=1) == test.labels).mean())}
+    confidence = losses.restrict(probabilities, test.candidates)
+    return {
+        "covering_rate": float(np.mean(metrics.covered(confidence, probabilities))),
+        "approximated_accuracy": float(
+            np.mean(metrics.approximated_accuracy(confidence, probabilities))
+        ),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +157,8 @@ def prepare(config):
     train_part, test = dataset.split(source.test_fraction, seed=config.seed)
     numbered = dataclasses.replace(dataset, features=np.arange(len(dataset))[:, None])
     rows = numbered.split(source.test_fraction, seed=config.seed)[0].features[:, 0]
-    if source.corruption is not None and source.csv is None and source.name == "digits":
+    labelled = source.csv is None and dataset.average_candidates == 1
+    if source.corruption is not None and labelled:
         train_part = corruption.corrupt(
             train_part, source.corruption, rate=source.rate, seed=config.seed
         )
@@ -241,8 +243,8 @@ def _check_names(config):
             )
 
 
-def _claim(folder, config):
-    """Makes the folder the config's, or refuses one that belongs to something else."""
+def _check_folder(folder, config):
+    """Refuses a folder that belongs to another run or to something else."""
     stored = folder / "config.yaml"
     if stored.exists():
         if read_config(stored) != config:
@@ -254,9 +256,6 @@ def _claim(folder, config):
         raise ValueError(
             f"{folder} is not empty and not a run folder: choose another one with --out."
         )
-    else:
-        text = yaml.safe_dump(config.to_dict(), sort_keys=False)
-        _write(stored, lambda path: path.write_text(text))
 
 
 def _open(folder):

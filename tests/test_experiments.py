@@ -1,0 +1,258 @@
+"""Configs, run folders and the command line, on real files and through real processes."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+import yaml
+from conftest import blobs
+
+import valen_tf as vt
+from valen_tf import cli
+from valen_tf.experiments import Config, read_config
+
+ROOT = pathlib.Path(vt.__file__).parents[1]
+QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture(scope="module")
+def animals(tmp_path_factory):
+    """A CSV file as a user has it: text labels, a column of true ones, columns of features."""
+    dataset = blobs(150)
+    frame = pandas.DataFrame(dataset.features, columns=["wings", "legs", "fur"])
+    frame["labels"] = ["|".join(NAMES[row]) for row in dataset.candidates.astype(bool)]
+    frame["truth"] = NAMES[dataset.labels]
+    path = tmp_path_factory.mktemp("csv") / "animals.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(animals, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "animals"
+    arguments = ["data.candidates=labels", "data.label=truth", "training.epochs=12"]
+    arguments += ["training.warm_up_epochs=3", "training.learning_rate=0.1", "network.name=linear"]
+    code = cli.main(["train", "--csv", str(animals), *arguments, "--out", str(folder)])
+    assert code == 0
+    return folder
+
+
+# -- config -------------------------------------------------------------------------------------
+
+
+def test_the_shipped_config_is_the_embedded_default():
+    assert read_config(ROOT / "configs" / "digits.yaml") == Config() == read_config()
+
+
+def test_a_config_survives_being_stored(tmp_path):
+    config = read_config(overrides=["data.rate=0.3", "settings.num_neighbours=4", "seed=3"])
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config.to_dict()))
+    assert read_config(tmp_path / "config.yaml") == config
+
+
+def test_overrides_reach_every_section():
+    config = read_config(
+        overrides=["training.learning_rate=1e-4", "network.hidden_units=[3]", "method=valen_non"]
+    )
+    assert config.training.learning_rate == 1e-4
+    assert config.network.hidden_units == (3,)
+    assert config.method == "valen_non"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        (["training.epoch=3"], ValueError, "Unknown key 'epoch'.*Did you mean 'epochs'"),
+        (["trainig.epochs=3"], ValueError, "Unknown key 'trainig'.*'training'"),
+        (["training.epochs=many"], TypeError, "`epochs`.*int.*epochs='many'"),
+        (["training.epochs=true"], TypeError, "`epochs`.*int"),
+        (["training.learning_rate=fast"], TypeError, "`learning_rate`.*float"),
+        (["training=3"], TypeError, "must be a mapping"),
+        (["seed.x=3"], TypeError, "`seed`"),
+        (["seed=1", "seed.x=3"], ValueError, "`seed` in 'seed.x=3' is a value"),
+        (["epochs"], ValueError, "section.key=value.*'epochs'"),
+    ],
+)
+def test_bad_overrides_are_refused(overrides, error, message):
+    with pytest.raises(error, match=message):
+        read_config(overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        (
+            "training: {epoch: 3}",
+            ValueError,
+            "Unknown key 'epoch' in section 'training' of .*bad.yaml",
+        ),
+        ("- a list", ValueError, "bad.yaml must hold a mapping"),
+        ("a: [", ValueError, "bad.yaml is not a YAML file"),
+    ],
+)
+def test_bad_files_are_refused_by_name(text, error, message, tmp_path):
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(error, match=message):
+        read_config(tmp_path / "bad.yaml")
+
+
+# -- train, evaluate, predict -------------------------------------------------------------------
+
+
+def test_a_run_folder_holds_what_it_should(run):
+    names = {path.name for path in run.iterdir()}
+    assert names == {
+        *("config.yaml", "history.json", "model.keras", "schema.json", "summary.json"),
+        "label_distributions.csv",
+    }
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["accuracy"] > 0.9 and summary["recovered_labels"] > 0.9
+    assert 0 < summary["ablation_accuracy"] <= 1
+    history = json.loads((run / "history.json").read_text())
+    assert {len(values) for values in history.values()} == {12}
+
+
+def test_recovered_distributions_belong_to_the_rows_of_the_csv(run, animals):
+    source = pandas.read_csv(animals)
+    recovered = pandas.read_csv(run / "label_distributions.csv")
+    assert len(recovered) == 120 and recovered["row"].is_unique
+    matching = source.iloc[recovered["row"]].reset_index(drop=True)
+    assert (matching["truth"] == recovered["label"]).all()
+    assert (matching["labels"] == recovered["candidates"]).all()
+    columns = [f"d({name})" for name in NAMES]
+    np.testing.assert_allclose(recovered[columns].sum(axis=1), 1, atol=1e-5)
+    assert (NAMES[recovered[columns].to_numpy().argmax(axis=1)] == recovered["recovered"]).all()
+
+
+def test_evaluate_reaches_the_accuracy_of_the_summary(run, capsys):
+    summary = json.loads((run / "summary.json").read_text())
+    assert vt.experiments.evaluate(run)["accuracy"] == summary["accuracy"]
+    assert cli.main(["evaluate", str(run)]) == 0
+    assert f"{100 * summary['accuracy']:.2f} %" in capsys.readouterr().out
+
+
+def test_evaluate_on_a_file(run, animals):
+    scores = vt.experiments.evaluate(run, animals)
+    assert scores["accuracy"] > 0.9
+
+
+def test_predict_for_a_file_in_any_column_order(run, animals, tmp_path, capsys):
+    source = pandas.read_csv(animals)
+    source[["fur", "truth", "wings", "legs"]].to_csv(tmp_path / "new.csv", index=False)
+    output = tmp_path / "deep" / "predictions.csv"
+    arguments = ["predict", str(run), "--csv", str(tmp_path / "new.csv"), "--output", str(output)]
+    assert cli.main(arguments) == 0
+    predictions = pandas.read_csv(output)
+    assert (predictions["prediction"] == source["truth"]).mean() > 0.9
+    probabilities = predictions[[f"p({name})" for name in NAMES]]
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-4)
+    np.testing.assert_allclose(probabilities.max(axis=1), predictions["confidence"], atol=1e-6)
+    assert "150 predictions" in capsys.readouterr().out
+
+
+def test_predict_without_a_file_shows_the_held_out_part(run, capsys):
+    assert cli.main(["predict", str(run)]) == 0
+    assert "... 20 more" in capsys.readouterr().out
+
+
+def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_path):
+    frame = pandas.read_csv(animals).drop(columns="truth")
+    frame.to_csv(tmp_path / "unlabelled.csv", index=False)
+    folder = tmp_path / "run"
+    arguments = ["--csv", str(tmp_path / "unlabelled.csv"), "data.candidates=labels", *QUICK]
+    assert cli.main(["train", *arguments, "ablation=false", "--out", str(folder)]) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert set(summary) == {"covering_rate", "approximated_accuracy", "seconds"}
+    assert 0 < summary["approximated_accuracy"] <= summary["covering_rate"] <= 1
+
+
+def test_a_finished_run_is_not_run_again(run, capsys):
+    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+    config = read_config(run / "config.yaml")
+    summary = vt.experiments.train(config, run)
+    assert "nothing to do" in capsys.readouterr().out
+    assert summary == json.loads((run / "summary.json").read_text())
+    assert before == {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+
+
+def refused(arguments, capsys):
+    code = cli.main(arguments)
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.err.startswith("valen-tf: ") and "Traceback" not in captured.err
+    return captured.err
+
+
+def test_a_folder_of_another_config_is_refused(run, capsys):
+    message = refused(["train", "training.epochs=3", "--out", str(run)], capsys)
+    assert "another config" in message
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
+    (tmp_path / "thesis.txt").write_text("precious")
+    assert "not a run folder" in refused(["train", "--out", str(tmp_path)], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "method=magic"], "`method` must be one of valen, valen_non"),
+        (["train", "network.name=resnet"], "`network.name` must be one of"),
+        (["train", "settings.lambda=3"], "Unknown key 'lambda' in `settings`"),
+        (["train", "nowhere.yaml"], "no config file nowhere.yaml"),
+        (["train", "data.name=lost", "data.data_dir=nowhere"], "lost.mat is not in"),
+        (["train", "--csv", "nowhere.csv"], "nowhere.csv"),
+        (["train", "data.name=letters"], "`name` must be one of digits"),
+        (["train", "data.corruption=random"], "`procedure` must be one of"),
+        (["evaluate", "nowhere"], "nowhere is not a finished run"),
+        (["predict", "nowhere"], "nowhere is not a finished run"),
+    ],
+)
+def test_bad_commands_end_with_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(arguments, capsys)
+    assert not list(
+        tmp_path.iterdir()
+    )  # nothing that a corrected command would have to step around
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop(columns="fur"), "lacks the feature column 'fur'"),
+        (lambda frame: frame.assign(fur=np.nan), "missing or infinite feature in row 0"),
+    ],
+)
+def test_predict_refuses_a_file_that_does_not_fit(change, message, run, animals, tmp_path, capsys):
+    change(pandas.read_csv(animals)).to_csv(tmp_path / "new.csv", index=False)
+    assert message in refused(["predict", str(run), "--csv", str(tmp_path / "new.csv")], capsys)
+
+
+def test_a_csv_with_an_unknown_label_name_is_refused_by_row(run, animals, tmp_path, capsys):
+    frame = pandas.read_csv(animals)
+    frame.loc[7, "labels"] = "ant|unicorn"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    message = refused(["evaluate", str(run), "--csv", str(tmp_path / "new.csv")], capsys)
+    assert "'unicorn' in row 7" in message
+
+
+def test_help_does_not_wait_for_tensorflow():
+    code = "import sys, valen_tf.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass\n"
+    code += "assert 'tensorflow' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "train" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_embedded_default_beats_its_ablation(tmp_path):
+    summary = vt.experiments.train(Config(), tmp_path / "digits")
+    assert summary["accuracy"] > 0.92
+    assert summary["accuracy"] > summary["ablation_accuracy"]
+    assert summary["recovered_labels"] > 0.92
+    assert summary["seconds"] < 120
