@@ -116,6 +116,10 @@ def expected_log(concentration):
         >>> expected_log(tf.constant([[1.0, 1.0]])).numpy().round(4)
         array([[-1., -1.]], dtype=float32)
     """
+    return tf.cast(_expected_log(tf.cast(concentration, tf.float64)), concentration.dtype)
+
+
+def _expected_log(concentration):
     total = tf.reduce_sum(concentration, axis=-1, keepdims=True)  # [batch, 1]
     return tf.math.digamma(concentration) - tf.math.digamma(total)
 
@@ -143,6 +147,7 @@ def kl_to_symmetric(concentration, prior_concentration):
         array([0.1251, 0.    ], dtype=float32)
     """
     # In float64: terms of 1e5 cancel to a result near 1, which would leave float32 two digits.
+    # `expected_log` uses float64 as well, so that TensorFlow finds the digammas equal and takes them once.
     posterior = tf.cast(concentration, tf.float64)  # [batch, classes]
     prior = tf.cast(prior_concentration, tf.float64)
     classes = tf.cast(tf.shape(posterior)[-1], tf.float64)
@@ -152,5 +157,5 @@ def kl_to_symmetric(concentration, prior_concentration):
         - tf.math.lgamma(classes * prior)
         + classes * tf.math.lgamma(prior)
     )  # [batch]
-    tilt = tf.reduce_sum((posterior - prior) * expected_log(posterior), axis=-1)  # [batch]
+    tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)  # [batch]
     return tf.cast(log_normalisers + tilt, concentration.dtype)
