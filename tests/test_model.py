@@ -1,6 +1,7 @@
 """The base model: forms of data, bad input before training, metrics, Keras's own callbacks."""
 
 import csv
+import dataclasses
 
 import keras
 import numpy as np
@@ -173,6 +174,17 @@ def test_other_training_data_start_anew():
     model.fit(other, epochs=1, callbacks=schedule(1), verbose=0)
     assert model.epochs_trained == 1 and not model.has_graph
     assert model.label_distributions().shape == (45, 3)
+
+
+def test_other_features_of_the_same_examples_get_a_graph_of_their_own():
+    dataset = blobs(60)
+    model = compiled(vt.Valen, dataset)
+    model.fit(dataset, epochs=2, callbacks=schedule(1), verbose=0)
+    before = model.tables["propagated"].numpy()
+    mirrored = dataclasses.replace(dataset, features=dataset.features[::-1].copy())
+    model.fit(mirrored, epochs=1, callbacks=schedule(1), verbose=0)
+    assert model.epochs_trained == 3
+    assert np.abs(model.tables["propagated"].numpy() - before).max() > 1e-3
 
 
 # -- bad input ----------------------------------------------------------------------------------

@@ -150,13 +150,15 @@ def test_keras_backup_and_restore_resumes_to_the_same_weights(stop, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_state_of_another_model_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "other",
+    [lambda d: compiled(vt.baselines.ValenNon, d), lambda d: compiled(vt.Valen, d, hidden_units=8)],
+)
+def test_the_state_of_another_model_is_refused(other, tmp_path):
     dataset = blobs(30)
-    small = compiled(vt.baselines.ValenNon, dataset)
-    fit(small, dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
-    other = compiled(vt.Valen, dataset)
-    with pytest.raises(ValueError, match="another model or to other settings"):
-        fit(other, dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
+    fit(compiled(vt.Valen, dataset), dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
+    with pytest.raises(ValueError, match="`state` must be that of a model with the same settings"):
+        fit(other(dataset), dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
 
 
 def start(folder):

@@ -87,6 +87,8 @@ class Resume(keras.callbacks.Callback):
 
     def on_train_end(self, logs=None):
         """Saves the last epochs and completes the history."""
+        if not self.epochs:
+            return
         self._save()
         history = self.model.history
         history.epoch = list(range(len(self.epochs)))

@@ -1,5 +1,7 @@
 """What a classifier and training data must be: checked once, before training starts."""
 
+import zlib
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -71,16 +73,26 @@ def one_hot(labels, num_classes):
 
 
 def collect(data, num_classes):
-    """The candidate sets of batched training data in the order of their indices, after checking it all."""
+    """Reads batched training data once and checks it all.
+
+    Args:
+        data: `tf.data.Dataset` of the contract's batches.
+        num_classes: Number of classes.
+
+    Returns:
+        `(candidates, fingerprint)`: the candidate sets in the order of their indices, uint8
+        [examples, classes], and a number that changes with the features, whatever their order.
+    """
     if data.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise ValueError(
             "`x` must end after one pass over the training data: remove `.repeat()`, `epochs` does it. "
             "Received: an infinite data set"
         )
-    indices, candidates = [], []
+    indices, candidates, sums = [], [], []
     for features, targets in data.as_numpy_iterator():
         index = targets["index"]
-        bad = ~np.isfinite(features.reshape(len(index), -1)).all(axis=1)
+        features = features.reshape(len(index), -1)
+        bad = ~np.isfinite(features).all(axis=1)
         if bad.any():
             raise ValueError(
                 "`x` must not contain NaN or infinity in its features. Received: some in the example "
@@ -88,6 +100,7 @@ def collect(data, num_classes):
             )
         indices.append(index)
         candidates.append(targets["candidates"])
+        sums.append(features.sum(axis=1, dtype=np.float64))
     if not indices:
         raise ValueError("`x` must hold at least one batch. Received: an empty data set")
     index, candidates = np.concatenate(indices), np.concatenate(candidates)
@@ -100,4 +113,5 @@ def collect(data, num_classes):
             "`index` must give every training example a number of its own. "
             f"Received: {repeated[0]} more than once"
         )
-    return check_candidates(candidates[order], num_classes)
+    fingerprint = zlib.crc32(np.concatenate(sums)[order].tobytes())
+    return check_candidates(candidates[order], num_classes), fingerprint

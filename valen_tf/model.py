@@ -38,6 +38,7 @@ class PartialLabelModel(keras.Model):
         # Tables grow with the data, so they are raw variables of open size, not weights.
         self.tables = {}
         self.add_table("epochs_trained", (), np.int64)
+        self.add_table("fingerprint", (), np.int64)
         self.add_table("candidates", (None, self.num_classes), np.uint8)
         self.add_table("weights", (None, self.num_classes), np.float32)
         self._training_data = None
@@ -298,12 +299,17 @@ class PartialLabelModel(keras.Model):
         return int(tf.shape(self.tables["candidates"])[0])
 
     def _remember(self, data):
-        """Reads the training data once, checks it and starts the tables; keeps them if it is the same."""
-        candidates = contract.collect(data, self.num_classes)
+        """Reads the training data once and checks it; the tables of known data are kept."""
+        candidates, fingerprint = contract.collect(data, self.num_classes)
         known = self.tables["candidates"].numpy()
-        if known.shape == candidates.shape and (known == candidates).all():
-            return
-        self.start_tables(candidates)
+        if known.shape != candidates.shape or (known != candidates).any():
+            self.start_tables(candidates)
+        if int(self.tables["fingerprint"]) != fingerprint:
+            self.tables["fingerprint"].assign(fingerprint)
+            self.forget_features()
+
+    def forget_features(self):
+        """Called when the features are not those of the last `fit`."""
 
     def start_tables(self, candidates):
         """Sets all tables for new training data with these candidate sets [examples, classes]."""
@@ -380,11 +386,14 @@ class PartialLabelModel(keras.Model):
     def set_training_state(self, state):
         """Puts back what `training_state` gave."""
         variables = self._trained_variables()
-        expected = len(variables) + len(self._extra_state())
-        if len(state) != expected:
+        ours = {
+            f"variable_{position}": variable.shape for position, variable in enumerate(variables)
+        }
+        theirs = {key: state[key].shape for key in state if key.startswith("variable_")}
+        if ours != theirs or not state.keys() >= self._extra_state().keys():
             raise ValueError(
-                "`state` belongs to another model or to other settings. Received: "
-                f"{len(state)} arrays where this model has {expected}"
+                "`state` must be that of a model with the same settings. Received: the state of "
+                "another one"
             )
         for position, variable in enumerate(variables):
             variable.assign(state[f"variable_{position}"])

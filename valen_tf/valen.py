@@ -193,6 +193,10 @@ class Valen(PartialLabelModel):
                 f"{len(candidates)} examples"
             )
         super().start_tables(candidates)
+        self.forget_features()
+
+    def forget_features(self):
+        """Drops the graph, which the next epoch of label enhancement then builds anew."""
         for name in ("graph_row_ends", "graph_columns", "graph_values", "propagated"):
             self.tables[name].assign(self.tables[name][:0])
 
@@ -226,7 +230,7 @@ class Valen(PartialLabelModel):
         self.tables["graph_row_ends"].assign(normalised.indptr.astype(np.int64))
         self.tables["graph_columns"].assign(normalised.indices.astype(np.int32))
         self.tables["graph_values"].assign(normalised.data)
-        self.tables["propagated"].assign(normalised @ inputs.astype(np.float32))
+        self.tables["propagated"].assign(normalised @ inputs)
         self.tables["graph_epoch"].assign(self.epochs_trained)
 
     # -- what was recovered ---------------------------------------------------------------------
