@@ -14,6 +14,7 @@ from conftest import blobs
 import valen_tf as vt
 from valen_tf import cli
 from valen_tf.experiments import Config, read_config
+from valen_tf.experiments.run import prepare
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -99,6 +100,29 @@ def test_bad_files_are_refused_by_name(text, error, message, tmp_path):
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(error, match=message):
         read_config(tmp_path / "bad.yaml")
+
+
+# -- data ---------------------------------------------------------------------------------------
+
+
+def test_an_official_split_is_kept(monkeypatch):
+    pair = blobs(30).revealed(), blobs(12, seed=1).revealed()
+    monkeypatch.setattr(vt.datasets, "load", lambda name, data_dir: pair)
+    data = prepare(read_config(overrides=["data.name=mnist", "data.corruption=uniform"]))
+    np.testing.assert_array_equal(data.train.features, pair[0].features)
+    assert data.train.average_candidates > 1 and data.test is pair[1]
+    assert data.rows.tolist() == list(range(30))
+    assert data.schema["class_names"] == ["0", "1", "2"]
+
+
+def test_texts_are_split_before_they_become_numbers(monkeypatch):
+    words = ("apple red", "iron cold", "apple sweet", "iron heavy") * 5
+    texts = vt.datasets.TextDataset(words, np.arange(20) % 2, ("fruit", "metal"), 2, 1)
+    monkeypatch.setattr(vt.datasets, "load", lambda name, data_dir: texts)
+    data = prepare(read_config(overrides=["data.name=20newsgroups", "data.corruption=uniform"]))
+    assert (len(data.train), len(data.test)) == (16, 4)
+    np.testing.assert_array_equal(texts.labels[data.rows], data.train.labels)
+    assert data.schema["feature_shape"] == [2] and data.train.average_candidates > 1
 
 
 # -- train, evaluate, predict -------------------------------------------------------------------

@@ -55,3 +55,31 @@ def test_the_seed_decides_the_initial_weights(make):
     for ours, theirs in zip(first.weights, second.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert (first.layers[-1].kernel.numpy() != other.layers[-1].kernel.numpy()).any()
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (28, 28), (7, 9, 1)])
+def test_resnet32_has_its_layers_and_a_64_wide_embedding(shape):
+    network = networks.resnet32(shape, 4, moments=(np.float32(0.5), np.float32(0.2)))
+    assert network(np.zeros((2, *shape))).shape == (2, 4)
+    assert network.layers[-1].input.shape == (None, 64)
+    kernels = [v for v in network.trainable_variables if v.name == "kernel" and v.shape[0] != 1]
+    assert len(kernels) == 32  # but for the two 1x1 shortcuts
+
+
+def test_resnet32_decays_every_weight_and_follows_from_its_seed():
+    first, second, other = (
+        networks.resnet32((8, 8, 3), 4, weight_decay=0.01, seed=seed) for seed in (1, 1, 2)
+    )
+    penalties = sum(float(loss) for loss in first.losses)
+    squares = sum(float(np.square(v.numpy()).sum()) for v in first.trainable_variables)
+    assert penalties == pytest.approx(0.005 * squares, rel=1e-4)
+    for ours, theirs in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert (first.get_layer("stem").kernel.numpy() != other.get_layer("stem").kernel.numpy()).any()
+    blocks = [first.get_layer(f"stage_1_block_{block}_first").kernel.numpy() for block in (1, 2)]
+    assert (blocks[0] != blocks[1]).any()
+
+
+def test_resnet32_takes_images_only():
+    with pytest.raises(ValueError, match=r"`feature_shape` must be \(height, width\).*\(64,\)"):
+        networks.resnet32((64,), 4)

@@ -12,6 +12,8 @@ _MODULES = (
     "baselines",
     "callbacks",
     "candidates",
+    "cards",
+    "clean_networks",
     "corruption",
     "datasets",
     "dirichlet",

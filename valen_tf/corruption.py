@@ -1,16 +1,18 @@
 """Turns a labelled data set into a partially labelled one, by the paper's two procedures."""
 
 import dataclasses
+import itertools
 
-import keras
-import tensorflow as tf
+import numpy as np
+import scipy.special
 
-from valen_tf import candidates, networks
+from valen_tf import candidates
+from valen_tf.clean_networks import train_clean_network
 
 PROCEDURES = ("uniform", "instance_dependent")
 
 
-def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0):
+def corrupt(dataset, procedure="instance_dependent", *, rate=None, network=None, seed=0):
     """Draws candidate sets for the labels of a data set.
 
     Args:
@@ -20,7 +22,9 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0):
             are likely.
         rate: The flipping probability (uniform; 0.5 by default), or the mean flipping probability of
             an example (instance-dependent; by default none, the paper's form).
-        seed: Seed of the network and of the draw.
+        network: Keras model from features to logits that was trained on true labels, for the
+            instance-dependent procedure. By default `train_clean_network(dataset, seed=seed)` makes one.
+        seed: Seed of the draw and, where none is given, of the network.
 
     Returns:
         The data set with candidate sets drawn anew.
@@ -30,6 +34,9 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0):
         >>> digits = corrupt(datasets.load("digits"), "uniform", seed=1)
         >>> round(digits.average_candidates)  # the label and half of the nine wrong ones
         5
+
+    References:
+        Xu et al., Instance-Dependent Partial Label Learning, NeurIPS 2021, Section 4.1.
     """
     if procedure not in PROCEDURES:
         raise ValueError(
@@ -38,32 +45,46 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0):
     if dataset.labels is None:
         raise ValueError("`dataset` must have labels to draw candidate sets for. Received: none")
     if procedure == "uniform":
+        if network is not None:
+            raise ValueError("`network` is for procedure='instance_dependent'. Received: uniform")
         flip_probability = 0.5 if rate is None else rate
         drawn = candidates.uniform(
             dataset.labels, dataset.num_classes, flip_probability=flip_probability, seed=seed
         )
     else:
-        probabilities = clean_probabilities(dataset, seed=seed)
+        if network is None:
+            network = train_clean_network(dataset, seed=seed)
         drawn = candidates.instance_dependent(
-            dataset.labels, probabilities, mean_rate=rate, seed=seed
+            dataset.labels, confusion(dataset, network), mean_rate=rate, seed=seed
         )
     return dataclasses.replace(dataset, candidates=drawn)
 
 
-def clean_probabilities(dataset, *, epochs=20, seed=0):
-    """Class probabilities [examples, classes] by a small network trained on the true labels."""
-    network = networks.mlp(
-        dataset.feature_shape,
-        dataset.num_classes,
-        hidden_units=(128, 64),
-        moments=dataset.moments(),
-        seed=seed,
-    )
-    labelled = dataset.revealed().batches(100, seed=seed)
-    network.compile(
-        keras.optimizers.Adam(1e-3), keras.losses.CategoricalCrossentropy(from_logits=True)
-    )
-    network.fit(
-        labelled.map(lambda x, y: (x, y["candidates"])), epochs=epochs, shuffle=False, verbose=0
-    )
-    return tf.nn.softmax(network.predict(dataset.features, verbose=0)).numpy()
+def confusion(dataset, network):
+    """How a network divides its belief among the wrong labels.
+
+    The true label is left out of the softmax, which is taken in float64: however sure the network is of
+    the true label, the ratios of the others, which alone matter, stay what the logits say.
+
+    Args:
+        dataset: `PartialLabelDataset` with labels.
+        network: Keras model from features to logits.
+
+    Returns:
+        `float64` matrix `[examples, classes]`, 0 at the true labels; its rows sum to 1.
+    """
+    expected = getattr(network, "input_shape", None)
+    expected = expected[1:] if isinstance(expected, tuple) else dataset.feature_shape
+    pairs = itertools.zip_longest(expected, dataset.feature_shape, fillvalue=0)
+    if any(size not in (None, actual) for size, actual in pairs):
+        raise ValueError(
+            f"`network` must take features of shape {dataset.feature_shape}. Received: {expected}"
+        )
+    logits = network.predict(dataset.features, batch_size=1000, verbose=0).astype(np.float64)
+    shape = len(dataset), dataset.num_classes
+    if logits.shape != shape:
+        raise ValueError(f"`network` must give logits of shape {shape}. Received: {logits.shape}")
+    if logits.min() >= 0 and np.allclose(logits.sum(axis=1), 1, atol=1e-3):
+        raise ValueError("`network` must give logits, not probabilities. Received: rows of sum 1")
+    logits[np.arange(len(dataset)), dataset.labels] = -np.inf
+    return scipy.special.softmax(logits, axis=1)

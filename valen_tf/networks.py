@@ -5,6 +5,8 @@ Any other Keras model that gives logits serves as well. `weight_decay` is PyTorc
 `optimizer.weight_decay` is decoupled from the gradient and, with momentum, much weaker.
 """
 
+import itertools
+
 import keras
 from keras import layers
 
@@ -28,13 +30,7 @@ def linear(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0
         (None, 3)
     """
     inputs, hidden = _inputs(feature_shape, moments)
-    logits = layers.Dense(
-        num_classes,
-        kernel_initializer=keras.initializers.GlorotUniform(seed),
-        kernel_regularizer=_decay(weight_decay),
-        bias_regularizer=_decay(weight_decay),
-        name="logits",
-    )(hidden)
+    logits = _logits(_flat(hidden), num_classes, weight_decay, seed)
     return keras.Model(inputs, logits, name="linear")
 
 
@@ -67,6 +63,7 @@ def mlp(
         (None, 10)
     """
     inputs, hidden = _inputs(feature_shape, moments)
+    hidden = _flat(hidden)
     for depth, units in enumerate(hidden_units):
         hidden = layers.Dense(
             units,
@@ -75,22 +72,81 @@ def mlp(
             kernel_regularizer=_decay(weight_decay),
             name=f"dense_{depth + 1}",
         )(hidden)
-        hidden = layers.BatchNormalization(
-            momentum=0.9,
-            epsilon=1e-5,
-            gamma_regularizer=_decay(weight_decay),
-            beta_regularizer=_decay(weight_decay),
-            name=f"normalise_{depth + 1}",
-        )(hidden)
+        hidden = _normalise(hidden, weight_decay, f"normalise_{depth + 1}")
         hidden = layers.ReLU(name=f"relu_{depth + 1}")(hidden)
-    logits = layers.Dense(
-        num_classes,
-        kernel_initializer=keras.initializers.GlorotUniform(seed + len(hidden_units)),
-        kernel_regularizer=_decay(weight_decay),
-        bias_regularizer=_decay(weight_decay),
-        name="logits",
-    )(hidden)
+    logits = _logits(hidden, num_classes, weight_decay, seed + len(hidden_units))
     return keras.Model(inputs, logits, name="mlp")
+
+
+def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0):
+    """The residual network of 32 layers for small images, the paper's for CIFAR-10.
+
+    Three stages of five blocks, 16, 32 and 64 channels wide; where the width changes, the shortcut is a
+    1x1 convolution. The embedding is the 64-wide mean over positions.
+
+    Args:
+        feature_shape: `(height, width, channels)`, or `(height, width)` for grey images.
+        num_classes: Number of classes.
+        moments: `(mean, std)` of the training features, to standardise inside the network.
+        weight_decay: Strength of the L2 penalty.
+        seed: Seed of the initial weights.
+
+    Returns:
+        A functional `keras.Model` from features to logits.
+
+    Example:
+        >>> resnet32((32, 32, 3), 10).output_shape
+        (None, 10)
+
+    References:
+        He et al., Deep Residual Learning for Image Recognition, CVPR 2016, Section 4.2.
+    """
+    if len(feature_shape) not in (2, 3):
+        raise ValueError(
+            "`feature_shape` must be (height, width) or (height, width, channels). "
+            f"Received: feature_shape={tuple(feature_shape)}"
+        )
+    seeds = itertools.count(seed)
+
+    def convolution(hidden, channels, name, *, kernel_size=3, strides=1):
+        # PyTorch's padding written out: "same" with strides pads an even image on two sides only.
+        if kernel_size == 3 and strides == 2:
+            hidden = layers.ZeroPadding2D(1, name=f"{name}_padding")(hidden)
+        hidden = layers.Conv2D(
+            channels,
+            kernel_size,
+            strides,
+            padding="same" if strides == 1 else "valid",
+            use_bias=False,  # batch normalisation has its own
+            kernel_initializer=keras.initializers.VarianceScaling(
+                2.0, "fan_out", "untruncated_normal", next(seeds)
+            ),
+            kernel_regularizer=_decay(weight_decay),
+            name=name,
+        )(hidden)
+        return _normalise(hidden, weight_decay, f"{name}_normalise")
+
+    inputs, hidden = _inputs(feature_shape, moments)
+    if len(feature_shape) == 2:
+        hidden = layers.Reshape((*feature_shape, 1), name="channel")(hidden)
+    hidden = layers.ReLU(name="stem_relu")(convolution(hidden, 16, "stem"))
+    for stage, channels in enumerate((16, 32, 64), start=1):
+        for block in range(1, 6):
+            name = f"stage_{stage}_block_{block}"
+            strides = 2 if stage > 1 and block == 1 else 1
+            shortcut = hidden
+            if strides == 2:
+                shortcut = convolution(
+                    hidden, channels, f"{name}_shortcut", kernel_size=1, strides=2
+                )
+            hidden = convolution(hidden, channels, f"{name}_first", strides=strides)
+            hidden = layers.ReLU(name=f"{name}_first_relu")(hidden)
+            hidden = convolution(hidden, channels, f"{name}_second")
+            hidden = layers.Add(name=f"{name}_add")([hidden, shortcut])
+            hidden = layers.ReLU(name=f"{name}_relu")(hidden)
+    hidden = layers.GlobalAveragePooling2D(name="embedding")(hidden)  # [batch, 64]
+    logits = _logits(hidden, num_classes, weight_decay, next(seeds))
+    return keras.Model(inputs, logits, name="resnet32")
 
 
 def _inputs(feature_shape, moments):
@@ -104,9 +160,31 @@ def _inputs(feature_shape, moments):
             variance=std**2,
             name="standardise",
         )(hidden)
-    if len(feature_shape) > 1:
-        hidden = layers.Flatten(name="flatten")(hidden)
     return inputs, hidden
+
+
+def _flat(hidden):
+    return layers.Flatten(name="flatten")(hidden) if len(hidden.shape) > 2 else hidden
+
+
+def _normalise(hidden, weight_decay, name):
+    return layers.BatchNormalization(
+        momentum=0.9,  # PyTorch's 0.1
+        epsilon=1e-5,
+        gamma_regularizer=_decay(weight_decay),
+        beta_regularizer=_decay(weight_decay),
+        name=name,
+    )(hidden)
+
+
+def _logits(hidden, num_classes, weight_decay, seed):
+    return layers.Dense(
+        num_classes,
+        kernel_initializer=keras.initializers.GlorotUniform(seed),
+        kernel_regularizer=_decay(weight_decay),
+        bias_regularizer=_decay(weight_decay),
+        name="logits",
+    )(hidden)
 
 
 def _decay(weight_decay):

@@ -1,30 +1,47 @@
 """Data sets by name."""
 
+from valen_tf.checks import require
+from valen_tf.datasets import human
 from valen_tf.datasets.digits import load_digits
-from valen_tf.datasets.realworld import REAL_WORLD, load_real_world
+from valen_tf.datasets.images import load_images
+from valen_tf.datasets.realworld import load_real_world, read_mat
+from valen_tf.datasets.registry import SPECS
+from valen_tf.datasets.text import TextDataset, load_newsgroups
+from valen_tf.datasets.uci import load_uci
 
-NAMES = ("digits", *REAL_WORLD)
+__all__ = ["NAMES", "SPECS", "TextDataset", "human", "load", "read_mat"]
+
+NAMES = tuple(SPECS)
+_FROM_FILES = {"uci": load_uci, "text": load_newsgroups, "real-world": load_real_world}
 
 
-def load(name, data_dir=None):
+def load(name, data_dir=None, *, download=False):
     """Loads a data set by name.
 
     Args:
-        name: `"digits"`, which comes with scikit-learn, or one of the real-world partial-label sets
-            `"lost"`, `"msrcv2"`, `"birdsong"`, `"soccer_player"`, `"yahoo_news"`.
-        data_dir: Folder with the public `.mat` files of the real-world sets; by default the one that the
-            environment variable `VALEN_TF_DATA_DIR` names, else the current folder.
+        name: `"digits"`, which comes with scikit-learn; an image set, `"mnist"`, `"kmnist"`,
+            `"fashion_mnist"` or `"cifar10"`; a table or text, `"yeast"`, `"texture"`,
+            `"synthetic_control"`, `"dermatology"` or `"20newsgroups"`; or a real-world partial-label
+            set, `"lost"`, `"msrcv2"`, `"birdsong"`, `"soccer_player"` or `"yahoo_news"`.
+        data_dir: Of an image set the folder where TFDS prepared it, by default the one that the
+            environment variable `TFDS_DATA_DIR` names, else TFDS's own. Of the others the folder
+            with the public file, by default the one that `VALEN_TF_DATA_DIR` names, else the
+            current one.
+        download: Whether TFDS may download and prepare an image set that is not there.
 
     Returns:
-        A `PartialLabelDataset`. The candidate sets of `"digits"` are its true labels: see
-        `valen_tf.corruption.corrupt`.
+        A `PartialLabelDataset`; for the image sets, which have an official split, a pair of them,
+        training and test; for `"20newsgroups"` a `TextDataset`, whose `split` and `folds` give
+        them. Only the real-world sets have candidate sets of their own. Those of the others are the
+        true labels: see `valen_tf.corruption.corrupt`.
 
     Example:
         >>> load("digits")
         PartialLabelDataset(...)
     """
-    if name == "digits":
-        return load_digits()
-    if name in REAL_WORLD:
-        return load_real_world(name, data_dir)
-    raise ValueError(f"`name` must be one of {', '.join(NAMES)}. Received: name={name!r}")
+    require(name in SPECS, f"`name` must be one of {', '.join(NAMES)}", f"name={name!r}")
+    spec = SPECS[name]
+    if spec.kind == "images":
+        return load_images(spec, data_dir, download=download)
+    require(not download, "`download` serves the image sets alone", f"name={name!r}")
+    return load_digits() if spec.kind == "embedded" else _FROM_FILES[spec.kind](spec, data_dir)

@@ -147,6 +147,7 @@ class Prepared:
 def prepare(config):
     """Loads, splits and corrupts the data of a config; the same config gives the same data."""
     from valen_tf import corruption, datasets
+    from valen_tf.data import PartialLabelDataset
 
     source = config.data
     if source.csv is not None:
@@ -154,17 +155,21 @@ def prepare(config):
         columns = _feature_columns(config)
     else:
         dataset, columns = datasets.load(source.name, source.data_dir), None
-    train_part, test = dataset.split(source.test_fraction, seed=config.seed)
-    numbered = dataclasses.replace(dataset, features=np.arange(len(dataset))[:, None])
-    rows = numbered.split(source.test_fraction, seed=config.seed)[0].features[:, 0]
-    labelled = source.csv is None and dataset.average_candidates == 1
+    if isinstance(dataset, tuple):  # an official split
+        train_part, test = dataset
+        rows = np.arange(len(train_part))
+    else:
+        train_part, test = dataset.split(source.test_fraction, seed=config.seed)
+        numbered = PartialLabelDataset(np.arange(len(dataset)), np.ones((len(dataset), 1)))
+        rows = numbered.split(source.test_fraction, seed=config.seed)[0].features
+    labelled = source.csv is None and train_part.average_candidates == 1
     if source.corruption is not None and labelled:
         train_part = corruption.corrupt(
             train_part, source.corruption, rate=source.rate, seed=config.seed
         )
     schema = {
-        "class_names": list(dataset.class_names or map(str, range(dataset.num_classes))),
-        "feature_shape": list(dataset.feature_shape),
+        "class_names": list(train_part.class_names or map(str, range(train_part.num_classes))),
+        "feature_shape": list(train_part.feature_shape),
         "feature_columns": columns,
     }
     return Prepared(train_part, test, rows, schema)
