@@ -20,6 +20,7 @@ FLOORS = {
     "callbacks": 1,
     "encoder": 1,
     "networks": 1,
+    "tables": 1,
     "contract": 2,
     "datasets": 2,
     "clean_networks": 2,

@@ -469,12 +469,22 @@ def test_take_accepts_positions_slices_and_masks():
 # Standardisation and files
 
 
-def test_moments_are_numpy_moments_across_blocks():
-    features = np.random.default_rng(0).normal(1000, 3, (10_000, 2, 3)).astype(np.float32)
+@pytest.mark.parametrize(("shape", "axes"), [((6,), 0), ((2, 3), None), ((2, 3, 4), (0, 1, 2))])
+def test_moments_are_numpy_moments_across_blocks(shape, axes):
+    features = np.random.default_rng(0).normal(1000, 3, (10_000, *shape)).astype(np.float32)
     mean, std = PartialLabelDataset(features, np.ones((10_000, 2))).moments()
     assert mean.dtype == std.dtype == np.float32
-    np.testing.assert_allclose(mean, features.astype(np.float64).mean(axis=0), rtol=1e-6)
-    np.testing.assert_allclose(std, features.astype(np.float64).std(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(mean, features.astype(np.float64).mean(axis=axes), rtol=1e-6)
+    np.testing.assert_allclose(std, features.astype(np.float64).std(axis=axes), rtol=1e-6)
+
+
+def test_images_are_standardised_by_channel():
+    images = np.random.default_rng(0).integers(0, 256, size=(50, 4, 4, 3), dtype=np.uint8)
+    images[..., 2] = 7
+    mean, std = PartialLabelDataset(images, np.ones((50, 2))).moments()
+    np.testing.assert_allclose(mean, images.mean(axis=(0, 1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(std[:2], images[..., :2].std(axis=(0, 1, 2)), rtol=1e-6)
+    assert std[2] == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool, np.int64])

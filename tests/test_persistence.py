@@ -161,6 +161,15 @@ def test_the_state_of_another_model_is_refused(other, tmp_path):
         fit(other(dataset), dataset, 1, vt.callbacks.Resume(tmp_path / "state.npz"))
 
 
+def test_the_state_of_a_run_on_other_data_is_refused(tmp_path):
+    resume = vt.callbacks.Resume(tmp_path / "state.npz")
+    dataset = blobs(30)
+    fit(compiled(vt.baselines.ValenNon, dataset), dataset, 1, resume)
+    other = blobs(30, seed=1)
+    with pytest.raises(ValueError, match="on the same training data"):
+        fit(compiled(vt.baselines.ValenNon, other), other, 1, vt.callbacks.Resume(resume.path))
+
+
 def start(folder):
     command = [
         *(sys.executable, "-m", "valen_tf.cli", "train", "training.epochs=30"),

@@ -48,15 +48,14 @@ def train_clean_network(dataset, *, network=None, epochs=20, seed=0, verbose=0):
     if network not in (None, *NETWORKS):
         known = ", ".join(NETWORKS)
         raise ValueError(f"`network` must be one of {known}. Received: network={network!r}")
-    image = len(dataset.feature_shape) > 1
-    large = image and len(dataset) >= 20_000
+    large = len(dataset.feature_shape) > 1 and len(dataset) >= 20_000
     options = {}
     if network is None and not large:
         options["hidden_units"] = (128, 64)
     model = getattr(networks, network or "mlp")(
         dataset.feature_shape,
         dataset.num_classes,
-        moments=_channel_moments(dataset.features) if image else dataset.moments(),
+        moments=dataset.moments(),
         seed=seed,
         **options,
     )
@@ -210,19 +209,3 @@ def _read(path):
         raise
     except (OSError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a readable .npz file. Received: {error}") from error
-
-
-def _channel_moments(features):
-    """Mean and deviation over all examples and positions, per channel where there are any.
-
-    Single pixels are no scale: one that is 0 but in a few images would be blown up in those.
-    """
-    channels = features.shape[3:]
-    pixels = features.reshape(-1, *channels)
-    total, squares = 0.0, 0.0
-    for block in np.array_split(pixels, 1 + len(pixels) // 2**20):  # no float64 copy of it all
-        total += block.sum(axis=0, dtype=np.float64)
-        squares += np.square(block, dtype=np.float64).sum(axis=0)
-    mean = total / len(pixels)
-    std = np.sqrt(np.maximum(squares / len(pixels) - mean**2, 0))
-    return np.float32(mean), np.float32(np.where(std > 0, std, 1))

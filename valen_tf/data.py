@@ -321,15 +321,26 @@ class PartialLabelDataset:
         return self.take(rest), held_out.revealed() if known else held_out
 
     def moments(self):
-        """Returns the mean and standard deviation of each feature, as `float32`.
+        """Returns the mean and standard deviation of each feature, of images of each channel.
 
-        The deviation of a constant feature is given as 1, which leaves the feature alone.
+        Single pixels are no scale: one that is 0 but in a few images would be blown up in those. The
+        deviation of a constant feature is given as 1, which leaves the feature alone.
+
+        Returns:
+            Two `float32` arrays that broadcast with the features.
+
+        Example:
+            >>> mean, std = PartialLabelDataset([[0.0, 5.0], [2.0, 5.0]], np.ones((2, 2))).moments()
+            >>> mean.tolist(), std.tolist()
+            ([1.0, 5.0], [1.0, 1.0])
         """
-        mean = self.features.mean(axis=0, dtype=np.float64)
+        image = self.features.ndim > 2
+        axes = tuple(range(min(self.features.ndim, 3))) if image else (0,)
+        mean = self.features.mean(axis=axes, dtype=np.float64)
         blocks = np.array_split(self.features, 1 + len(self) // 4096)  # no float64 copy of it all
-        variance = sum(np.square(block - mean).sum(axis=0) for block in blocks) / len(self)
+        squares = sum(np.square(block - mean).sum(axis=axes) for block in blocks)
         # A constant is found by exact zero: float64 adds up equal float32 values without rounding.
-        std = np.sqrt(variance).astype(np.float32)
+        std = np.sqrt(squares * mean.size / self.features.size).astype(np.float32)
         return mean.astype(np.float32), np.where(std > 0, std, np.float32(1))
 
     def standardized(self, *others):

@@ -6,9 +6,10 @@ import tensorflow as tf
 
 from valen_tf import contract, losses
 from valen_tf.data import PartialLabelDataset
+from valen_tf.tables import TabledModel
 
 
-class PartialLabelModel(keras.Model):
+class PartialLabelModel(TabledModel):
     """A classifier trained from candidate sets; a method is a subclass with one `objective`.
 
     A batch is `(features, {"candidates": [batch, classes], "index": [batch]})`, as
@@ -35,8 +36,6 @@ class PartialLabelModel(keras.Model):
         self.seed = seed
         self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
-        # Tables grow with the data, so they are raw variables of open size, not weights.
-        self.tables = {}
         self.add_table("epochs_trained", (), np.int64)
         self.add_table("fingerprint", (), np.int64)
         self.add_table("candidates", (None, self.num_classes), np.uint8)
@@ -283,11 +282,6 @@ class PartialLabelModel(keras.Model):
 
     # -- per-example tables ---------------------------------------------------------------------
 
-    def add_table(self, name, shape, dtype):
-        """Adds a variable that is saved with the model; its first dimension may be open (`None`)."""
-        empty = np.zeros([0 if size is None else size for size in shape], dtype)
-        self.tables[name] = tf.Variable(empty, shape=shape, trainable=False, name=name)
-
     @property
     def epochs_trained(self):
         """Number of epochs this model was trained for, over all calls of `fit`."""
@@ -324,6 +318,16 @@ class PartialLabelModel(keras.Model):
         if epoch is not None:  # a data set that is not ours orders itself
             epoch.assign(self.epochs_trained)
 
+    def set_training_state(self, state):
+        """Puts back what `training_state` gave, for the training data that it was taken on."""
+        known = state.get("table_candidates")
+        if known is not None and not np.array_equal(known, self.tables["candidates"].numpy()):
+            raise ValueError(
+                "`state` must be that of a run on the same training data. Received: the state of a run "
+                "on other candidate sets"
+            )
+        super().set_training_state(state)
+
     def _check_fitted(self, method):
         if not self.num_examples:
             raise ValueError(f"`{method}` needs a trained model: call `fit` first.")
@@ -341,69 +345,6 @@ class PartialLabelModel(keras.Model):
         config = dict(config)
         config["classifier"] = keras.saving.deserialize_keras_object(config["classifier"])
         return cls(**config)
-
-    def save_own_variables(self, store):
-        """Keras's hook for state that is not a weight: tables, and the states of random layers."""
-        super().save_own_variables(store)
-        for name, value in self._extra_state().items():
-            store[name] = value
-
-    def load_own_variables(self, store):
-        """The counterpart of `save_own_variables`."""
-        self._set_extra_state({key: np.asarray(store[key]) for key in store.keys()})
-
-    def _random_states(self):
-        weights = {id(variable) for variable in self.weights}
-        return [
-            variable
-            for variable in self.variables
-            if id(variable) not in weights and "seed_generator" in variable.path
-        ]
-
-    def _extra_state(self):
-        state = {f"table_{name}": table.numpy() for name, table in self.tables.items()}
-        for position, variable in enumerate(self._random_states()):
-            state[f"random_{position}"] = keras.ops.convert_to_numpy(variable)
-        return state
-
-    def _set_extra_state(self, state):
-        for name, table in self.tables.items():
-            table.assign(state[f"table_{name}"])
-        for position, variable in enumerate(self._random_states()):
-            variable.assign(state[f"random_{position}"])
-
-    def optimizers(self):
-        """All optimisers of the model."""
-        return [self.optimizer]
-
-    def training_state(self):
-        """Everything that training changes, as a dict of arrays."""
-        state = self._extra_state()
-        for position, variable in enumerate(self._trained_variables()):
-            state[f"variable_{position}"] = keras.ops.convert_to_numpy(variable)
-        return state
-
-    def set_training_state(self, state):
-        """Puts back what `training_state` gave."""
-        variables = self._trained_variables()
-        ours = {
-            f"variable_{position}": variable.shape for position, variable in enumerate(variables)
-        }
-        theirs = {key: state[key].shape for key in state if key.startswith("variable_")}
-        if ours != theirs or not state.keys() >= self._extra_state().keys():
-            raise ValueError(
-                "`state` must be that of a model with the same settings. Received: the state of "
-                "another one"
-            )
-        for position, variable in enumerate(variables):
-            variable.assign(state[f"variable_{position}"])
-        self._set_extra_state(state)
-
-    def _trained_variables(self):
-        return [
-            *self.weights,
-            *(variable for optimizer in self.optimizers() for variable in optimizer.variables),
-        ]
 
 
 class _Epochs(keras.callbacks.Callback):
