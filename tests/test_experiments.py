@@ -50,6 +50,15 @@ def test_the_shipped_config_is_the_embedded_default():
     assert read_config(ROOT / "configs" / "digits.yaml") == Config() == read_config()
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_every_shipped_config_is_valid_and_says_how_to_run_it(path):
+    config = read_config(path)
+    assert config.data.name == path.stem in vt.datasets.NAMES
+    assert f"valen-tf train configs/{path.name}" in path.read_text()
+
+
 def test_a_config_survives_being_stored(tmp_path):
     config = read_config(overrides=["data.rate=0.3", "settings.num_neighbours=4", "seed=3"])
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config.to_dict()))
