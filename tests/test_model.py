@@ -64,11 +64,15 @@ def test_validation_in_every_form_gives_the_same_numbers():
         held_out.revealed().batches(100),
         (held_out.features, held_out.labels),
         (held_out.features, held_out.revealed().candidates),
+        tf.data.Dataset.from_tensor_slices((held_out.features, held_out.labels)).batch(100),
+        tf.data.Dataset.from_tensor_slices(
+            (held_out.features, held_out.revealed().candidates)
+        ).batch(100),
     ):
         model = compiled(vt.baselines.ValenNon, dataset)
         history = model.fit(dataset, validation_data=validation, epochs=2, verbose=0).history
         results.append((history["val_accuracy"], history["val_loss"]))
-    np.testing.assert_allclose(results, [results[0]] * 4, rtol=1e-6)
+    np.testing.assert_allclose(results, [results[0]] * 6, rtol=1e-6)
 
 
 def test_validation_split_holds_out_the_end_of_the_arrays():
@@ -259,6 +263,19 @@ def test_bad_data_are_refused_before_training(kind):
     for old, new in zip(before, weights(model), strict=True):
         np.testing.assert_array_equal(old, new)
     assert model.epochs_trained == 0
+
+
+def test_validation_data_of_another_form_are_refused():
+    dataset = blobs(30)
+    model = compiled(vt.Valen, dataset)
+    unlabelled = tf.data.Dataset.from_tensor_slices(dataset.features).batch(10)
+    with pytest.raises(ValueError, match="data set of batches"):
+        model.fit(dataset, validation_data=unlabelled, verbose=0)
+    outside = tf.data.Dataset.from_tensor_slices((dataset.features, np.full(30, 3))).batch(10)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a label from 0 to 2"):
+        model.evaluate(outside, verbose=0)
+    with pytest.raises(ValueError, match="3 outputs and candidate sets over 4 classes"):
+        model.evaluate(with_index(range(12), candidates=np.ones((12, 4), np.float32)), verbose=0)
 
 
 @pytest.mark.parametrize("wrong", [np.full((12, 3), "cat"), np.zeros(12)])

@@ -44,14 +44,14 @@ def check_classifier(classifier):
     return output_shape[-1]
 
 
-def check_element_spec(data, num_classes):
+def check_element_spec(data, num_classes, keys=("candidates", "index")):
     """Refuses a tf.data data set whose elements are not batches of the contract's form."""
     spec = data.element_spec
     if not (
         isinstance(spec, tuple)
         and len(spec) == 2
         and isinstance(spec[1], dict)
-        and {"candidates", "index"} <= set(spec[1])
+        and set(keys) <= set(spec[1])
     ):
         raise ValueError(
             "`x` must be a tf.data data set of batches (features, {'candidates': ..., 'index': ...}); "
@@ -64,6 +64,31 @@ def check_element_spec(data, num_classes):
             "`classifier` must give one logit per class. Received: a classifier with "
             f"{num_classes} outputs and candidate sets over {classes} classes"
         )
+
+
+def with_candidates(data, num_classes):
+    """Turns batches `(features, labels or candidates)`, enough for evaluation, into the contract's form.
+
+    Args:
+        data: `tf.data.Dataset`; one that has the form already is returned as it is.
+        num_classes: Number of classes.
+    """
+    spec = data.element_spec
+    if not (isinstance(spec, tuple) and len(spec) == 2 and isinstance(spec[1], tf.TensorSpec)):
+        return data
+    labels = spec[1].shape.rank == 1
+
+    def targets(features, given):
+        candidates = tf.one_hot(given, num_classes) if labels else tf.cast(given, tf.float32)
+        known = tf.debugging.assert_positive(
+            tf.reduce_sum(candidates, axis=-1),
+            f"Every example must have a label from 0 to {num_classes - 1}, or a candidate.",
+        )
+        with tf.control_dependencies([known]):
+            candidates = tf.identity(candidates)
+        return features, {"candidates": candidates}
+
+    return data.map(targets)
 
 
 def one_hot(labels, num_classes):

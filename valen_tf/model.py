@@ -191,7 +191,7 @@ class PartialLabelModel(TabledModel):
             validation_data = self._batches(*validation_data, batch_size=batch_size)
         elif validation_data is not None:
             validation_data = self._batches(validation_data, batch_size=batch_size)
-        data = self._batches(x, y, batch_size=batch_size, shuffle=shuffle)
+        data = self._batches(x, y, batch_size=batch_size, shuffle=shuffle, training=True)
         self._remember(data)
         self._training_data = data
         try:
@@ -245,9 +245,13 @@ class PartialLabelModel(TabledModel):
         outputs = keras.layers.Softmax(name="probabilities")(self.classifier.output)
         keras.Model(self.classifier.input, outputs).export(filepath, **kwargs)
 
-    def _batches(self, x, y=None, *, batch_size=None, shuffle=False):
+    def _batches(self, x, y=None, *, batch_size=None, shuffle=False, training=False):
         if isinstance(x, tf.data.Dataset):
-            contract.check_element_spec(x, self.num_classes)
+            if training:
+                contract.check_element_spec(x, self.num_classes)
+            else:
+                x = contract.with_candidates(x, self.num_classes)
+                contract.check_element_spec(x, self.num_classes, keys=("candidates",))
             return x
         if not isinstance(x, PartialLabelDataset):
             if y is None:
