@@ -27,6 +27,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--network", choices=["linear", "mlp"], default="linear")
     parser.add_argument("--epochs", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0, help="of folds, held-out part and training")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--no-ablation", action="store_true")
@@ -35,7 +36,7 @@ def main():
     import numpy as np
 
     fixed = {key: float(value) for key, value in (s.split("=") for s in options.settings)}
-    parts = {name: list(held_out_parts(name, options.folder)) for name in options.data}
+    parts = {name: list(held_out_parts(name, options)) for name in options.data}
     print(f"{'data':12}{options.setting:>20}  covering  approximated", flush=True)
     averages = {}
     for value in (*(() if options.no_ablation else (None,)), *options.values):
@@ -53,6 +54,7 @@ def main():
                     "data": name,
                     "network": options.network,
                     "epochs": options.epochs,
+                    "seed": options.seed,
                     "settings": settings,
                     "covering_rate": [round(float(score[0]), 2) for score in scores],
                     "approximated_accuracy": [round(float(score[1]), 2) for score in scores],
@@ -67,14 +69,15 @@ def main():
         print(f"{'average':12}{value:>20g}{average:24.2f}{'  <- best' if value == best else ''}")
 
 
-def held_out_parts(name, folder):
+def held_out_parts(name, options):
     """Pairs (training part, held-out candidate sets), a pair per fold, without any true label."""
     import valen_tf as vt
 
-    for fold, (train, _) in enumerate(vt.datasets.load(name, folder).folds(5, seed=0)):
+    folds = vt.datasets.load(name, options.folder).folds(5, seed=options.seed)
+    for fold, (train, _) in enumerate(folds):
         if train.average_candidates == 1:
             train = vt.corruption.corrupt(train, seed=fold)
-        parts = train.split(0.15, seed=0, reveal=False)
+        parts = train.split(0.15, seed=options.seed, reveal=False)
         yield tuple(vt.PartialLabelDataset(part.features, part.candidates) for part in parts)
 
 
@@ -85,23 +88,23 @@ def run(options, settings, train, validation):
 
     import valen_tf as vt
 
-    arguments = {"moments": train.moments(), "weight_decay": 1e-4}
+    arguments = {"moments": train.moments(), "weight_decay": 1e-4, "seed": options.seed}
     if options.network == "mlp":
         arguments["hidden_units"] = (128, 64)
     make = getattr(vt.networks, options.network)
     network = make(train.feature_shape, train.num_classes, **arguments)
     optimizer = keras.optimizers.SGD(1e-2, momentum=0.9)
     if settings is None:
-        model = vt.baselines.ValenNon(network)
+        model = vt.baselines.ValenNon(network, seed=options.seed)
         model.compile(optimizer)
     else:
         settings = dict(settings)
         if "num_neighbours" in settings:
             settings["num_neighbours"] = int(settings["num_neighbours"])
         rate = settings.pop("enhancement_learning_rate", 1e-2)
-        model = vt.Valen(network, **settings)
+        model = vt.Valen(network, seed=options.seed, **settings)
         model.compile(optimizer, enhancement_optimizer=keras.optimizers.Adam(rate))
-    model.fit(train.batches(100), epochs=options.epochs, verbose=0)
+    model.fit(train.batches(100, seed=options.seed), epochs=options.epochs, verbose=0)
     probabilities = model.predict(validation, verbose=0)
     confidence = vt.losses.restrict(probabilities, validation.candidates)
     return np.array(

@@ -32,7 +32,8 @@ FLOORS = {
     "baselines": 5,
     "saving": 6,
     "experiments": 7,
-    "cli": 8,
+    "tuning": 8,
+    "cli": 9,
 }
 
 

@@ -22,6 +22,7 @@ _MODULES = (
     "losses",
     "metrics",
     "networks",
+    "tuning",
 )
 _OBJECTS = {
     "PartialLabelDataset": "data",

@@ -1,4 +1,4 @@
-"""The command line: `valen-tf train | evaluate | predict | data`."""
+"""The command line: `valen-tf train | evaluate | predict | tune | data`."""
 
 import argparse
 import hashlib
@@ -54,6 +54,34 @@ def _parser():
     predict.add_argument("--csv", help="predict for this file instead of the run's held-out part")
     predict.add_argument("--output", help="CSV file to write (default: print the first rows)")
     predict.set_defaults(run=_predict)
+
+    tune = commands.add_parser(
+        "tune",
+        help="search values of a config without true labels; the same command continues",
+        description="Searches, by default, the paper's lambda and epsilon, judged by held-out candidate "
+        "sets alone, and writes the best config for `valen-tf train`. The test part is not touched.",
+    )
+    tune.add_argument("config", nargs="?", help="YAML file; see configs/")
+    tune.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    tune.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
+    tune.add_argument(
+        "--trials", type=int, default=20, help="default: 20; hyperband decides itself"
+    )
+    tune.add_argument("--tuner", choices=("random", "bayesian", "hyperband"), default="bayesian")
+    tune.add_argument(
+        "--objective",
+        choices=("approximated_accuracy", "covering_rate"),
+        default="approximated_accuracy",
+        help="label-free score on the held-out candidate sets (default: approximated_accuracy)",
+    )
+    tune.add_argument(
+        "--space",
+        nargs="+",
+        metavar="KEY=LOW:HIGH",
+        help="values to search instead, e.g. settings.graph_weight=1:100 training.rebuild_every=1:50",
+    )
+    tune.add_argument("--out", help="folder (default: tuning/ and the name of the data)")
+    tune.set_defaults(run=_tune)
 
     data = commands.add_parser("data", help="the data sets: list them, check a copy, describe all")
     data_commands = data.add_subparsers(required=True, metavar="COMMAND")
@@ -122,7 +150,8 @@ def _add_corruption_commands(data_commands):
     corrupt.set_defaults(run=_data_corrupt)
 
 
-def _train(options):
+def _config(options):
+    """The config that the arguments name, and a name for what it runs on."""
     from valen_tf import experiments
 
     overrides = list(options.overrides)
@@ -132,13 +161,55 @@ def _train(options):
     if options.csv:
         overrides.append(f"data.csv={options.csv}")
     config = experiments.read_config(options.config, overrides)
-    name = os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
+    return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
+
+
+def _train(options):
+    from valen_tf import experiments
+
+    config, name = _config(options)
     folder = options.out or os.path.join("runs", name)
     summary = experiments.train(config, folder)
     _show(summary, title=f"{config.method} on {name}")
     print(
         f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use it."
     )
+
+
+def _tune(options):
+    from valen_tf import experiments, tuning
+
+    config, name = _config(options)
+    folder = options.out or os.path.join("tuning", name)
+    space = options.space and dict(map(_range, options.space))
+    dataset = experiments.prepare(config).train
+    searcher = tuning.search(
+        dataset,
+        folder,
+        config,
+        trials=options.trials,
+        tuner=options.tuner,
+        objective=options.objective,
+        space=space,
+    )
+    if os.path.exists(os.path.join(folder, "best.yaml")):
+        frame = tuning.trials_frame(searcher)
+        print(frame.head(10).to_string(index=False, float_format="%.4g"))
+        print(
+            f"`valen-tf train {folder}/best.yaml` trains with the best; all trials are in {folder}."
+        )
+
+
+def _range(text):
+    key, equals, bounds = text.partition("=")
+    low, colon, high = bounds.partition(":")
+    try:
+        numbers = [int(part) if part.isdigit() else float(part) for part in (low, high)]
+    except ValueError:
+        numbers = []
+    if not (equals and colon and numbers):
+        raise ValueError(f"`--space` takes KEY=LOW:HIGH. Received: {text!r}")
+    return key, tuple(numbers)
 
 
 def _evaluate(options):

@@ -51,7 +51,7 @@ def train(config, folder, *, report=print):
     )
     # The folder is taken only now, when nothing in the config or the data can be wrong any more.
     stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
-    _write(folder / "config.yaml", lambda path: path.write_text(stored))
+    write(folder / "config.yaml", lambda path: path.write_text(stored))
     _write_json(folder / "schema.json", data.schema)
     model, history = _fit(config, config.method, train_part, test, folder)
     model.save(folder / "model.partial.keras")
@@ -114,7 +114,7 @@ def predict(folder, csv=None, output=None):
     frame.insert(0, "prediction", names[probabilities.argmax(axis=1)])
     frame.insert(1, "confidence", probabilities.max(axis=1))
     if output is not None:
-        _write(pathlib.Path(output), lambda path: frame.to_csv(path, index=False))
+        write(pathlib.Path(output), lambda path: frame.to_csv(path, index=False))
     return frame
 
 
@@ -175,8 +175,8 @@ def prepare(config):
     return Prepared(train_part, test, rows, schema)
 
 
-def build(config, train_part, method=None):
-    """The compiled model of a config."""
+def build(config, train_part, method=None, *, network=None, metrics=("accuracy",)):
+    """The compiled model of a config, with its network or another one."""
     import keras
 
     import valen_tf as vt
@@ -186,9 +186,10 @@ def build(config, train_part, method=None):
     options = {"moments": moments, "weight_decay": config.network.weight_decay, "seed": config.seed}
     if config.network.name == "mlp":
         options["hidden_units"] = config.network.hidden_units
-    network = getattr(vt.networks, config.network.name)(
-        train_part.feature_shape, train_part.num_classes, **options
-    )
+    if network is None:
+        network = getattr(vt.networks, config.network.name)(
+            train_part.feature_shape, train_part.num_classes, **options
+        )
     training = config.training
     optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
     if method == "valen":
@@ -196,12 +197,25 @@ def build(config, train_part, method=None):
         model.compile(
             optimizer,
             enhancement_optimizer=keras.optimizers.Adam(training.enhancement_learning_rate),
-            metrics=["accuracy"],
+            metrics=list(metrics),
         )
     else:
         model = vt.baselines.ValenNon(network, seed=config.seed)
-        model.compile(optimizer, metrics=["accuracy"])
+        model.compile(optimizer, metrics=list(metrics))
     return model
+
+
+def schedule(config, method=None):
+    """The callbacks that a config's schedule asks for."""
+    from valen_tf import callbacks
+
+    training = config.training
+    if (method or config.method) != "valen":
+        return []
+    return [
+        callbacks.WarmUp(training.warm_up_epochs),
+        callbacks.GraphRebuild(training.rebuild_every),
+    ]
 
 
 def _fit(config, method, train_part, test, folder):
@@ -209,18 +223,12 @@ def _fit(config, method, train_part, test, folder):
 
     training = config.training
     model = build(config, train_part, method)
-    schedule = []
-    if method == "valen":
-        schedule = [
-            callbacks.WarmUp(training.warm_up_epochs),
-            callbacks.GraphRebuild(training.rebuild_every),
-        ]
     history = model.fit(
         train_part.batches(training.batch_size, seed=config.seed),
         epochs=training.epochs,
         validation_data=test.batches(1000, shuffle=False),
         callbacks=[
-            *schedule,
+            *schedule(config, method),
             callbacks.Resume(folder / "state" / f"{method}.npz"),
             callbacks.Progress(method),
         ],
@@ -332,14 +340,14 @@ def _write_distributions(path, distributions, data):
     if data.train.labels is not None:
         frame.insert(3, "label", names[data.train.labels])
     frame = frame.sort_values("row")
-    _write(path, lambda scratch: frame.to_csv(scratch, index=False))
+    write(path, lambda scratch: frame.to_csv(scratch, index=False))
 
 
 def _write_json(path, value):
-    _write(path, lambda scratch: scratch.write_text(json.dumps(value, indent=1) + "\n"))
+    write(path, lambda scratch: scratch.write_text(json.dumps(value, indent=1) + "\n"))
 
 
-def _write(path, writer):
+def write(path, writer):
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(path.name + ".partial")
