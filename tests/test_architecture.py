@@ -27,11 +27,12 @@ FLOORS = {
     "corruption": 3,
     "cards": 4,
     "model": 3,
-    "valen": 4,
-    "baselines": 4,
-    "saving": 5,
-    "experiments": 6,
-    "cli": 7,
+    "enhancement": 4,
+    "valen": 5,
+    "baselines": 5,
+    "saving": 6,
+    "experiments": 7,
+    "cli": 8,
 }
 
 
