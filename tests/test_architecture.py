@@ -28,12 +28,13 @@ FLOORS = {
     "corruption": 4,
     "model": 4,
     "cards": 5,
-    "valen": 5,
-    "baselines": 5,
-    "saving": 6,
-    "experiments": 7,
-    "tuning": 8,
-    "cli": 9,
+    "enhancement": 5,
+    "valen": 6,
+    "baselines": 6,
+    "saving": 7,
+    "experiments": 8,
+    "tuning": 9,
+    "cli": 10,
 }
 
 

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pandas
 import pytest
@@ -14,6 +15,7 @@ from conftest import blobs
 import valen_tf as vt
 from valen_tf import cli
 from valen_tf.experiments import Config, read_config
+from valen_tf.experiments.methods import METHODS, method_class
 from valen_tf.experiments.run import prepare
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
@@ -204,6 +206,37 @@ def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_
     assert 0 < summary["approximated_accuracy"] <= summary["covering_rate"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]), ("valen_authors", [])],
+)
+def test_a_method_named_on_the_command_line_is_trained(
+    method, settings, animals, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["data.candidates=labels", "data.label=truth", "network.name=linear"]
+    arguments = ["--method", method, "--csv", str(animals), *names, *QUICK[:2], *settings]
+    assert cli.main(["train", *arguments]) == 0
+    folder = tmp_path / "runs" / f"animals-{method}"
+    assert read_config(folder / "config.yaml").method == method
+    summary = json.loads((folder / "summary.json").read_text())
+    # An ablation belongs to a method that enhances labels.
+    assert ("ablation_accuracy" in summary) == (method == "valen_authors")
+    model = vt.load_model(folder / "model.keras")
+    if method == "d2cnn":
+        assert type(model) is vt.baselines.D2CNN and model.momentum == 0.5
+        assert type(model.optimizer) is keras.optimizers.Adam
+
+
+def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
+    for name in METHODS:
+        assert issubclass(method_class(name), vt.PartialLabelModel)
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(METHODS) <= set(words)
+
+
 def test_a_finished_run_is_not_run_again(run, capsys):
     before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
     config = read_config(run / "config.yaml")
@@ -236,6 +269,12 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["train", "method=magic"], "`method` must be one of valen, valen_non"),
+        (["train", "--method", "magic"], "`method` must be one of valen, valen_non"),
+        (["train", "training.optimizer=lion"], "`training.optimizer` must be one of sgd, adam"),
+        (
+            ["train", "--method", "proden", "settings.momentum=0.5"],
+            "Unknown key 'momentum' in `settings`; proden takes none",
+        ),
         (["train", "network.name=resnet"], "`network.name` must be one of"),
         (["train", "settings.lambda=3"], "Unknown key 'lambda' in `settings`"),
         (["train", "nowhere.yaml"], "no config file nowhere.yaml"),

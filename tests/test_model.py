@@ -11,8 +11,6 @@ from conftest import blobs, compiled, schedule
 
 import valen_tf as vt
 
-METHODS = [vt.Valen, vt.baselines.ValenNon]
-
 
 def weights(model):
     return [variable.numpy() for variable in model.classifier.weights]
@@ -134,7 +132,8 @@ def test_predictions_come_in_the_order_of_the_examples(shuffle):
 # -- repeatability ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+# Every other method: tests/test_persistence.py, where a resumed run repeats a whole one.
+@pytest.mark.parametrize("method", [vt.Valen, vt.baselines.ValenNon])
 def test_same_seed_same_history_to_the_bit(method):
     dataset = blobs(90)
 

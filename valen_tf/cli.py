@@ -27,7 +27,8 @@ def main(arguments=None):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="valen-tf", description="Train classifiers from candidate labels with VALEN."
+        prog="valen-tf",
+        description="Train classifiers from candidate labels with VALEN and others.",
     )
     parser.add_argument("--version", action="version", version=valen_tf.__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -40,8 +41,15 @@ def _parser():
     )
     train.add_argument("config", nargs="?", help="YAML file; see configs/")
     train.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    train.add_argument(
+        "--method",
+        metavar="NAME",
+        help="valen (the default), valen_non, valen_authors, proden, rc, cc, d2cnn or ga",
+    )
     train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
-    train.add_argument("--out", help="run folder (default: runs/ and the name of the data)")
+    train.add_argument(
+        "--out", help="run folder (default: runs/ and the name of the data, the method)"
+    )
     train.set_defaults(run=_train)
 
     evaluate = commands.add_parser("evaluate", help="scores of a finished run")
@@ -63,6 +71,7 @@ def _parser():
     )
     tune.add_argument("config", nargs="?", help="YAML file; see configs/")
     tune.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    tune.add_argument("--method", metavar="NAME", help="as in `valen-tf train`")
     tune.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
     tune.add_argument(
         "--trials", type=int, default=20, help="default: 20; hyperband decides itself"
@@ -160,6 +169,8 @@ def _config(options):
         options.config = None
     if options.csv:
         overrides.append(f"data.csv={options.csv}")
+    if options.method:
+        overrides.append(f"method={options.method}")
     config = experiments.read_config(options.config, overrides)
     return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
 
@@ -168,7 +179,8 @@ def _train(options):
     from valen_tf import experiments
 
     config, name = _config(options)
-    folder = options.out or os.path.join("runs", name)
+    run = name if config.method == "valen" else f"{name}-{config.method}"
+    folder = options.out or os.path.join("runs", run)
     summary = experiments.train(config, folder)
     _show(summary, title=f"{config.method} on {name}")
     print(

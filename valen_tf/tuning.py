@@ -16,6 +16,8 @@ from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
 OBJECTIVES = ("approximated_accuracy", "covering_rate")
 TUNERS = ("random", "bayesian", "hyperband")
 
+_RATE_AND_DECAY = {"training.learning_rate": (1e-3, 1e-1), "network.weight_decay": (1e-5, 1e-2)}
+
 # What is searched by default: of VALEN the paper's lambda and epsilon, else what the method's own paper
 # tunes. A range is (low, high), on a logarithmic scale; of integers if both are integers.
 SPACES = {
@@ -23,21 +25,15 @@ SPACES = {
         "settings.compatibility_weight": (0.1, 10.0),
         "settings.prior_concentration": (1e-3, 1.0),
     },
-    "valen_non": {
-        "training.learning_rate": (1e-3, 1e-1),
-        "network.weight_decay": (1e-5, 1e-2),
+    "valen_authors": {
+        "settings.compatibility_weight": (1.0, 50.0),
+        "settings.kl_weight": (1e-3, 1.0),
     },
-}
-
-# What can be added to it by the last part of its name.
-MORE = {
-    "settings.num_neighbours": (3, 30),
-    "settings.graph_weight": (1.0, 100.0),
-    "training.rebuild_every": (1, 50),
-    "training.warm_up_epochs": (2, 50),
-    "training.learning_rate": (1e-3, 1e-1),
-    "training.enhancement_learning_rate": (1e-3, 1e-1),
-    "network.weight_decay": (1e-5, 1e-2),
+    **dict.fromkeys(("valen_non", "proden", "rc", "cc", "ga"), _RATE_AND_DECAY),
+    "d2cnn": {
+        "settings.discrimination_weight": (1e-2, 10.0),
+        "settings.ensembling_weight": (1e-1, 100.0),
+    },
 }
 
 
@@ -235,7 +231,7 @@ def plot_trials(frame, space, stem):
 
 
 def check_space(space):
-    """Checks a search space; keys of `MORE` may go by their last part alone."""
+    """Refuses a search space that has no range, an unknown key or a range without a logarithm."""
     if not space:
         raise ValueError("`space` must name at least one value to search. Received: none")
     for key, bounds in space.items():

@@ -44,8 +44,9 @@ class Training:
     warm_up_epochs: int = 10
     rebuild_every: int = 10
     batch_size: int = 100
+    optimizer: str = "sgd"  # or "adam"; the paper has one for all methods
     learning_rate: float = 0.01
-    momentum: float = 0.9
+    momentum: float = 0.9  # of SGD
     enhancement_learning_rate: float = 1e-2
 
 
@@ -58,7 +59,7 @@ class Config:
     method: str = "valen"
     settings: dict = dataclasses.field(default_factory=dict)  # keyword arguments of the method
     training: Training = Training()
-    ablation: bool = True  # also train without label enhancement, to compare
+    ablation: bool = True  # where the method enhances labels, also train without, to compare
     seed: int = 0
 
     def to_dict(self):

@@ -1,7 +1,6 @@
 """One run: train into a folder, continue it after a kill, evaluate it, predict with it."""
 
 import dataclasses
-import inspect
 import json
 import os
 import pathlib
@@ -12,9 +11,10 @@ import numpy as np
 import yaml
 
 from valen_tf.experiments.config import read_config
+from valen_tf.experiments.methods import check_settings, enhances_labels, method_class
 
-METHODS = ("valen", "valen_non")
 NETWORKS = ("linear", "mlp")
+OPTIMIZERS = ("sgd", "adam")
 
 
 def train(config, folder, *, report=print):
@@ -61,7 +61,7 @@ def train(config, folder, *, report=print):
     _write_distributions(folder / "label_distributions.csv", distributions, data)
 
     summary = scores(model, test)
-    if config.ablation and config.method != "valen_non":
+    if config.ablation and enhances_labels(config.method):
         ablation, _ = _fit(config, "valen_non", train_part, test, folder)
         summary.update({f"ablation_{key}": value for key, value in scores(ablation, test).items()})
     if train_part.labels is not None:
@@ -176,14 +176,16 @@ def prepare(config):
 
 
 def build(config, train_part, method=None, *, network=None, metrics=("accuracy",)):
-    """The compiled model of a config, with its network or another one."""
+    """The compiled model of a config; also under another method, network or metrics."""
     import keras
 
     import valen_tf as vt
 
-    method = method or config.method
-    moments = train_part.moments()
-    options = {"moments": moments, "weight_decay": config.network.weight_decay, "seed": config.seed}
+    options = {
+        "moments": train_part.moments(),
+        "weight_decay": config.network.weight_decay,
+        "seed": config.seed,
+    }
     if config.network.name == "mlp":
         options["hidden_units"] = config.network.hidden_units
     if network is None:
@@ -191,17 +193,18 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
             train_part.feature_shape, train_part.num_classes, **options
         )
     training = config.training
-    optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
-    if method == "valen":
-        model = vt.Valen(network, seed=config.seed, **config.settings)
-        model.compile(
-            optimizer,
-            enhancement_optimizer=keras.optimizers.Adam(training.enhancement_learning_rate),
-            metrics=list(metrics),
-        )
+    if training.optimizer == "adam":
+        optimizer = keras.optimizers.Adam(training.learning_rate)
     else:
-        model = vt.baselines.ValenNon(network, seed=config.seed)
-        model.compile(optimizer, metrics=list(metrics))
+        optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
+    method = method or config.method
+    settings = config.settings if method == config.method else {}
+    model = method_class(method)(network, seed=config.seed, **settings)
+    further = {}
+    if method == "valen":
+        rate = training.enhancement_learning_rate
+        further["enhancement_optimizer"] = keras.optimizers.Adam(rate)
+    model.compile(optimizer, metrics=list(metrics), **further)
     return model
 
 
@@ -210,7 +213,7 @@ def schedule(config, method=None):
     from valen_tf import callbacks
 
     training = config.training
-    if (method or config.method) != "valen":
+    if not enhances_labels(method or config.method):
         return []
     return [
         callbacks.WarmUp(training.warm_up_epochs),
@@ -238,22 +241,13 @@ def _fit(config, method, train_part, test, folder):
 
 
 def _check_names(config):
-    import valen_tf as vt
-
+    check_settings(config.method, config.settings)
     for name, value, known in (
-        ("method", config.method, METHODS),
         ("network.name", config.network.name, NETWORKS),
+        ("training.optimizer", config.training.optimizer, OPTIMIZERS),
     ):
         if value not in known:
             raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value!r}")
-    if config.method == "valen":
-        known = inspect.signature(vt.Valen).parameters
-        unknown = [key for key in config.settings if key not in known]
-        if unknown:
-            raise ValueError(
-                f"Unknown key {unknown[0]!r} in `settings`; {config.method} takes "
-                f"{', '.join(key for key in known if key not in ('classifier', 'seed', 'name'))}."
-            )
 
 
 def _check_folder(folder, config):
