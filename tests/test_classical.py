@@ -268,8 +268,8 @@ def test_the_correction_can_turn_a_label():
 
 def test_ipal_is_a_plain_loop():
     dataset, k = blobs(80, 4, spread=1.5, flip=0.5), 6
-    features = dataset.features.astype(float)
-    queries = blobs(20, 4, seed=3, spread=1.5).features.astype(float)
+    features = neighbours.unit_length(dataset.features.astype(float))
+    queries = neighbours.unit_length(blobs(20, 4, seed=3, spread=1.5).features.astype(float))
     model = baselines.IPAL(num_neighbours=k).fit(dataset)
     weights = np.zeros((80, 80))
     for row in range(80):

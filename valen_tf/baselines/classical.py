@@ -54,7 +54,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """The class with the highest score [examples], one of `classes_`."""
-        return self.classes_[self.decision_function(X).argmax(axis=1)]
+        best = self.decision_function(X).argmax(axis=1)
+        return self.classes_[best]
 
     def score(self, X, y=None):
         """Share of predictions that are right, or, where `y` holds candidate sets, inside them.
@@ -135,17 +136,21 @@ def _as_dataset(X, candidates):
         require(candidates is None, rule, f"{type(candidates)}")
         names = X.class_names
         return X, np.arange(X.num_classes) if names is None else np.array(names)
+    X = check_features(X)
     rule = "`candidates` must be the candidate sets or true labels of the examples"
     require(candidates is not None, rule, "none")
-    if np.ndim(candidates) == 1:
+    try:
         labels = np.asarray(candidates)
-        if labels.dtype.kind not in "biuUO":
-            rule = "`candidates` must be a 0/1 matrix, or labels that are integers or names"
-            raise TypeError(f"{rule}. Received: dtype={labels.dtype}")
-        classes, labels = np.unique(labels, return_inverse=True)
-        return PartialLabelDataset(X, np.eye(len(classes), dtype=np.uint8)[labels]), classes
-    dataset = PartialLabelDataset(X, candidates)
-    return dataset, np.arange(dataset.num_classes)
+    except ValueError:  # rows of several lengths, which the data set explains
+        return PartialLabelDataset(X, candidates), None
+    if labels.ndim != 1:
+        dataset = PartialLabelDataset(X, labels)
+        return dataset, np.arange(dataset.num_classes)
+    if labels.dtype.kind not in "biuUO":
+        rule = "`candidates` must be a 0/1 matrix, or labels that are integers or names"
+        raise TypeError(f"{rule}. Received: dtype={labels.dtype}")
+    classes, columns = np.unique(labels, return_inverse=True)
+    return PartialLabelDataset(X, np.eye(len(classes), dtype=np.uint8)[columns]), classes
 
 
 def _flat(features):

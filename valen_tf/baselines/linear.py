@@ -166,29 +166,29 @@ class PLSVM(LinearCandidateClassifier):
         self.regularization_ = self.regularization
         if self.regularization is None:
             self.regularization_ = self._choose(inputs, candidates)
-        weights = self._pegasos(inputs, candidates, self.regularization_)
+        weights = self._pegasos(inputs, candidates, [self.regularization_])[0]
         self.coef_, self.intercept_ = weights[:-1].T, weights[-1]
 
     def _choose(self, inputs, candidates, num_folds=3):
-        rule = "`regularization` must be given where there are fewer than 3 examples"
+        rule = f"`regularization` must be given where there are fewer than {num_folds} examples"
         require(len(inputs) >= num_folds, rule, f"{len(inputs)} examples")
         fold = np.random.default_rng(self.seed).permutation(len(inputs)) % num_folds
         covered = np.zeros(len(self.GRID))
         for held_out in range(num_folds):
             rest, test = fold != held_out, np.flatnonzero(fold == held_out)
-            for position, regularization in enumerate(self.GRID):
-                weights = self._pegasos(inputs[rest], candidates[rest], regularization)
-                predicted = (inputs[test] @ weights).argmax(axis=1)
-                covered[position] += candidates[test, predicted].sum()
+            weights = self._pegasos(inputs[rest], candidates[rest], self.GRID)
+            predicted = (inputs[test] @ weights).argmax(axis=2)  # [settings, examples]
+            covered += candidates[test, predicted].sum(axis=1)
         return self.GRID[covered.argmax()]
 
     def _pegasos(self, inputs, candidates, regularization):
+        """Weights [settings, features, classes] for several regularisations at once."""
         rng = np.random.default_rng(self.seed)
+        regularization = np.reshape(regularization, (-1, 1, 1)).astype(np.float64)
         useful = ~candidates.all(axis=1)  # without other labels there is no margin
         inputs, candidates = inputs[useful], candidates[useful]
-        weights = np.zeros((inputs.shape[1], candidates.shape[1]))
         if not len(inputs):
-            return weights
+            return np.zeros((len(regularization), inputs.shape[1], candidates.shape[1]))
         share = candidates / candidates.sum(axis=1, keepdims=True)
         share -= ~candidates / (~candidates).sum(axis=1, keepdims=True)
         weights = _project(inputs.T @ share / len(inputs) / regularization, regularization)
@@ -203,19 +203,20 @@ class PLSVM(LinearCandidateClassifier):
 
 
 def _pegasos_step(weights, inputs, candidates, regularization, step):
-    scores = inputs @ weights  # [batch, classes]
-    best = np.where(candidates, scores, -np.inf).argmax(axis=1)
-    rival = np.where(candidates, -np.inf, scores).argmax(axis=1)
-    rows = np.arange(len(inputs))
-    violated = scores[rows, best] - scores[rows, rival] < 1
+    """The weights [settings, features, classes] after one step on a batch."""
+    scores = inputs @ weights  # [settings, batch, classes]
+    best = np.where(candidates, scores, -np.inf).argmax(axis=2)[:, :, None]
+    rival = np.where(candidates, -np.inf, scores).argmax(axis=2)[:, :, None]
+    margin = np.take_along_axis(scores, best, 2) - np.take_along_axis(scores, rival, 2)
+    violated = (margin < 1).astype(np.float64)  # [settings, batch, 1]
     pull = np.zeros_like(scores)
-    pull[rows, best] = violated
-    pull[rows, rival] -= violated
-    ascent = inputs.T @ pull / (len(inputs) * regularization * step)
+    np.put_along_axis(pull, best, violated, 2)
+    np.put_along_axis(pull, rival, -violated, 2)
+    ascent = inputs.T @ pull / (len(inputs) * step * regularization)
     return _project((1 - 1 / step) * weights + ascent, regularization)
 
 
 def _project(weights, regularization):
-    """The nearest weights whose norm is at most 1 / sqrt(regularization)."""
-    norm = np.linalg.norm(weights)
-    return weights / max(1.0, norm * np.sqrt(regularization))
+    """The nearest weights whose norm is at most 1 / sqrt(regularization), for each setting."""
+    norm = np.sqrt(np.square(weights).sum(axis=(1, 2), keepdims=True))
+    return weights / np.maximum(1, norm * np.sqrt(regularization))

@@ -99,8 +99,9 @@ class IPAL(NeighbourClassifier):
     example. A new example is rebuilt from its neighbours in the same way, and gets the class whose
     neighbours alone leave the smallest reconstruction error.
 
-    An example whose neighbours all get weight 0 keeps F0. The publication normalises no weights of new
-    examples, and neither does this.
+    What the publication leaves open, as the authors' code has it: every example is first scaled to length
+    1, so that neighbours are those in direction; the weights of new examples are not scaled to sum 1; an
+    example whose neighbours all get weight 0 keeps F0.
 
     Args:
         num_neighbours: k.
@@ -130,6 +131,7 @@ class IPAL(NeighbourClassifier):
         inside = 0 <= self.propagation <= 1
         require(inside, "`propagation` must be in [0, 1]", f"propagation={self.propagation}")
         check_count(rounds=self.rounds)
+        features = unit_length(features)
         neighbours = self._keep(features)
         weights = np.empty(neighbours.shape)  # [examples, k]
         for block in blocks(len(features)):
@@ -142,6 +144,7 @@ class IPAL(NeighbourClassifier):
 
     def _scores(self, features):
         """Minus the squared error of the reconstruction from each class, [examples, classes]."""
+        features = unit_length(features)
         neighbours = self._search(features)
         num_classes = self.label_distributions_.shape[1]
         errors = np.empty((len(features), num_classes))
@@ -212,6 +215,12 @@ def restrict(confidence, candidates):
     total = inside.sum(axis=1, keepdims=True)
     inside = np.where(total > 0, inside, candidates)
     return inside / inside.sum(axis=1, keepdims=True)
+
+
+def unit_length(features):
+    """Rows scaled to length 1, but for those of length 0."""
+    length = np.linalg.norm(features, axis=1, keepdims=True)
+    return features / np.where(length > 0, length, 1)
 
 
 def sparse_rows(values, columns, num_columns):

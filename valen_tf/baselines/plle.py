@@ -72,7 +72,7 @@ class PLLE(CandidateClassifier):
         num_neighbours=20,
         smoothness=0.1,
         fit_weight=10.0,
-        separation_weight=1.0,
+        separation_weight=10.0,
         tolerance=0.1,
     ):
         self.num_neighbours = num_neighbours
