@@ -1,6 +1,30 @@
-"""Methods to compare VALEN with, on the same base model, data contract and callbacks."""
+"""Methods to compare VALEN with.
 
-from valen_tf.baselines.deep import CC, D2CNN, GA, RC, Proden, ValenNon
-from valen_tf.baselines.valen_authors import ValenAuthors
+The deep ones share its base model, data contract and callbacks. CLPL, PL-kNN, PL-SVM, IPAL and PLLE are
+scikit-learn estimators. Each is imported when first used, so that the latter do not wait for TensorFlow.
+"""
 
-__all__ = ["CC", "D2CNN", "GA", "RC", "Proden", "ValenAuthors", "ValenNon"]
+import importlib
+
+_OBJECTS = {
+    **dict.fromkeys(("Proden", "RC", "CC", "GA", "D2CNN", "ValenNon"), "deep"),
+    "ValenAuthors": "valen_authors",
+    "CLPL": "linear",
+    "PLSVM": "linear",
+    "PLKNN": "neighbours",
+    "IPAL": "neighbours",
+    "PLLE": "plle",
+    "covering_rate_scorer": "classical",
+    "approximated_accuracy_scorer": "classical",
+}
+__all__ = [*_OBJECTS]
+
+
+def __getattr__(name):
+    if name in _OBJECTS:
+        return getattr(importlib.import_module(f"{__name__}.{_OBJECTS[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

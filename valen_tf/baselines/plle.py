@@ -1,0 +1,210 @@
+"""PLLE: label distributions recovered along the feature topology, then multi-output regression."""
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+from sklearn.metrics.pairwise import euclidean_distances
+
+from valen_tf import graph
+from valen_tf.baselines.classical import CandidateClassifier, check_count, check_positive
+from valen_tf.baselines.neighbours import blocks, restrict
+from valen_tf.checks import require
+
+
+class PLLE(CandidateClassifier):
+    """Partial-label learning via label enhancement, in two stages.
+
+    1. Label distributions D near the 0/1 candidate sets L that vary slowly along the k-nearest-neighbour
+       graph with Laplacian G:  minimise |D - L|^2 + smoothness * trace(D' G D).
+    2. Support vector regression from features to all outputs at once (M-SVR): with a Gaussian kernel,
+       outputs f and the length u of an example's error, minimise
+
+           |weights|^2 / 2 + fit_weight * sum of max(0, u - tolerance)^2
+           - separation_weight * sum of (mean f over candidates - mean f over the others).
+
+    The class with the highest output is predicted.
+
+    The authors published no code; the text and the code of their related methods GLLE (stage 1), PL-LEAF
+    and PML-LD (stage 2) give the settings. Where they leave room, or this differs:
+
+    - Stage 1 is solved exactly. A kernel expansion of D, as in GLLE, can take any values on distinct
+      training examples, so its optimum is the sparse linear system (I + smoothness G) D = L.
+    - Edges weigh exp(-distance^2 / (2 width^2)) with the kernel's width, the mean distance of training
+      examples, and not a constant 10: units of features should not matter.
+    - D is restricted to the candidates and normalised; GLLE takes a softmax over all labels. `smoothness`
+      is 0.1; GLLE's is 0.01. Both by the share of predictions inside the candidate sets in
+      cross-validation on training parts of Lost and MSRCv2, which needs no true labels.
+    - Stage 2 is convex. The squared tube loss is the squared distance of the errors to a ball, so
+      projecting errors onto it and kernel ridge regression take turns, with momentum; one Cholesky
+      factor serves all rounds, where iteratively reweighted least squares would need one for each.
+
+    Memory is that of the kernel, 8 bytes per pair of training examples.
+
+    Args:
+        num_neighbours: k of the graph.
+        smoothness: Weight of the graph's term, at least 0.
+        fit_weight: Weight of the regression's loss, positive (C1 of PL-LEAF).
+        separation_weight: Weight of the candidates' margin, at least 0 (C2 of PL-LEAF).
+        tolerance: Radius of the tube (epsilon), at least 0.
+
+    Attributes:
+        label_distributions_: D, [examples, classes].
+
+    Example:
+        >>> features = [[0.0], [0.1], [5.0], [5.1]]
+        >>> plle = PLLE(num_neighbours=1).fit(features, [[1, 0], [1, 1], [0, 1], [1, 1]])
+        >>> plle.predict([[0.2], [4.9]])
+        array([0, 1])
+        >>> plle.label_distributions_.round(2)[1]
+        array([0.52, 0.48])
+
+    Reference:
+        Ning Xu, Jiaqi Lv, Xin Geng. Partial Label Learning via Label Enhancement. AAAI 2019.
+        Ning Xu, An Tao, Xin Geng. Label Enhancement for Label Distribution Learning. IJCAI 2018.
+        Min-Ling Zhang, Bin-Bin Zhou, Xu-Ying Liu. Partial Label Learning via Feature-Aware
+        Disambiguation. KDD 2016.
+    """
+
+    def __init__(
+        self,
+        *,
+        num_neighbours=20,
+        smoothness=0.1,
+        fit_weight=10.0,
+        separation_weight=10.0,
+        tolerance=0.1,
+    ):
+        self.num_neighbours = num_neighbours
+        self.smoothness = smoothness
+        self.fit_weight = fit_weight
+        self.separation_weight = separation_weight
+        self.tolerance = tolerance
+
+    def _fit(self, features, candidates):
+        check_count(num_neighbours=self.num_neighbours)
+        check_positive(fit_weight=self.fit_weight)
+        for name in ("smoothness", "separation_weight", "tolerance"):
+            value = getattr(self, name)
+            require(0 <= value < np.inf, f"`{name}` must be at least 0", f"{name}={value}")
+        neighbours = graph.nearest_neighbours(features - features.mean(axis=0), self.num_neighbours)
+        self._features = features
+        kernel = euclidean_distances(features, squared=True)  # becomes the kernel in place
+        self._width = mean_distance(kernel)
+        gaussian(kernel, self._width)
+        edges = scipy.sparse.coo_array(graph.adjacency(neighbours))
+        values = kernel[edges.row, edges.col]
+        edges = scipy.sparse.csr_array((values, (edges.row, edges.col)), shape=edges.shape)
+        enhanced = enhance(candidates, edges, self.smoothness)
+        self.label_distributions_ = restrict(enhanced, candidates)
+        num_others = np.maximum((~candidates).sum(axis=1, keepdims=True), 1)
+        separation = candidates / candidates.sum(axis=1, keepdims=True) - ~candidates / num_others
+        self._dual, self._intercept = multi_output_regression(
+            kernel,
+            self.label_distributions_,
+            self.separation_weight * separation,
+            self.fit_weight,
+            self.tolerance,
+        )
+
+    def _scores(self, features):
+        scores = np.empty((len(features), len(self._intercept)))
+        for block in blocks(len(features)):
+            kernel = euclidean_distances(features[block], self._features, squared=True)
+            gaussian(kernel, self._width)
+            scores[block] = kernel @ self._dual + self._intercept
+        return scores
+
+
+def enhance(candidates, edges, smoothness):
+    """The solution D of (I + smoothness G) D = candidates, G the Laplacian of weighted edges.
+
+    Args:
+        candidates: [examples, classes].
+        edges: Sparse symmetric weights, [examples, examples]; the diagonal does not matter.
+        smoothness: At least 0.
+
+    Returns:
+        [examples, classes], in [0, 1].
+
+    Example:
+        >>> edges = scipy.sparse.csr_array([[0.0, 1.0], [1.0, 0.0]])
+        >>> enhance(np.array([[1, 1], [0, 1]]), edges, smoothness=1.0).round(3)
+        array([[0.667, 1.   ],
+               [0.333, 1.   ]])
+    """
+    laplacian = scipy.sparse.diags_array(edges.sum(axis=1)) - edges
+    system = (scipy.sparse.eye_array(len(candidates)) + smoothness * laplacian).tocsr()
+    columns = [
+        scipy.sparse.linalg.cg(system, column, rtol=1e-10)[0]
+        for column in candidates.T.astype(np.float64)
+    ]
+    return np.clip(np.stack(columns, axis=1), 0, 1)
+
+
+def multi_output_regression(kernel, targets, pull, fit_weight, tolerance, max_rounds=500):
+    """Support vector regression of all outputs at once, with an intercept that is not penalised.
+
+    Minimises over dual B and intercept b, with f = kernel B + b and u the norms of the rows of
+    targets - f,
+
+        trace(B' kernel B) / 2 + fit_weight * sum of max(0, u - tolerance)^2 - sum of pull * f.
+
+    As max(0, u - tolerance)^2 is the minimum of |targets - slack - f|^2 over slacks no longer than
+    `tolerance`, the problem is one in f and slack together: given the slack, f is the kernel ridge
+    regression of targets - slack + pull / (2 fit_weight); given f, the slack is the error shortened to
+    `tolerance`. Extrapolating the slack (Nesterov's momentum, restarted whenever it points uphill)
+    speeds the turns up.
+
+    Args:
+        kernel: [examples, examples], positive semidefinite; overwritten.
+        targets: [examples, outputs].
+        pull: [examples, outputs].
+        fit_weight: Positive.
+        tolerance: At least 0.
+        max_rounds: Of the turns.
+
+    Returns:
+        `(dual [examples, outputs], intercept [outputs])`.
+
+    Reference:
+        Matilde Sánchez-Fernández et al. SVM Multiregression for Nonlinear Channel Estimation in
+        Multiple-Input Multiple-Output Systems. IEEE Transactions on Signal Processing 52(8), 2004.
+    """
+    ridge = 1 / (2 * fit_weight)
+    kernel[np.diag_indices_from(kernel)] += ridge
+    # The transpose of a symmetric C array is what LAPACK factors in place.
+    factor = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+    constant = scipy.linalg.cho_solve(factor, np.ones(len(targets)))
+    goal = targets + ridge * pull
+    slack = ahead = np.zeros_like(goal)
+    momentum = 1.0
+    for _ in range(max_rounds):
+        dual = scipy.linalg.cho_solve(factor, goal - ahead, check_finite=False)
+        intercept = dual.sum(axis=0) / constant.sum()
+        dual -= np.outer(constant, intercept)  # columns of sum 0: the intercept's optimality
+        if tolerance == 0:
+            break
+        error = targets - (goal - ahead - ridge * dual)
+        length = np.linalg.norm(error, axis=1, keepdims=True)
+        previous, slack = slack, error * (tolerance / np.maximum(length, tolerance))
+        if np.abs(slack - ahead).max() <= 1e-6 * tolerance:
+            break
+        if np.vdot(ahead - slack, slack - previous) > 0:
+            momentum = 1.0
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = slack + (momentum - 1) / following * (slack - previous)
+        momentum = following
+    return dual, intercept
+
+
+def mean_distance(squared):
+    """Mean distance of different examples, from the matrix of all squared ones; 1 if all are equal."""
+    total = sum(np.sqrt(squared[block]).sum() for block in blocks(len(squared)))
+    return total / (len(squared) * (len(squared) - 1)) or 1.0
+
+
+def gaussian(squared, width):
+    """Turns squared distances into the Gaussian kernel, in place."""
+    squared *= -1 / (2 * width**2)
+    np.exp(squared, out=squared)
