@@ -306,7 +306,9 @@ def test_a_table_says_what_it_shows(lost):
     assert text.startswith("**Table 5.** ") and "the real-world data sets" in text
     assert "at the epoch of the best covering rate" in text
     empty = typeset.markdown([], "table1")
-    assert "significantly" not in empty and "Bold" not in empty and f"{MISSING}: not run." in empty
+    assert (
+        "significantly" not in empty and "Bold" not in empty and f"{MISSING}: no record." in empty
+    )
 
 
 def test_a_strange_method_name_does_no_harm(lost):

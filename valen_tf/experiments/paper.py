@@ -198,6 +198,11 @@ def cells():
     ]
 
 
+def cells_of(method):
+    """The published cells of one method."""
+    return [cell for cell in cells() if cell[-1] == method]
+
+
 def number(table, data, method):
     """The published number of a cell, or `None` where the paper has none.
 

@@ -158,7 +158,8 @@ def _place(record):
     columns = paper.TABLES[table].data if table in paper.TABLES else ()
     column = columns.index(data) if data in columns else len(columns)
     rate = (rate is not None, rate or 0.0)
-    return table, column, data, procedure or "", rate, method_place(method), seed, trial
+    place = (table in paper.FIGURES, table, column, data, procedure or "", rate)
+    return *place, method_place(method), seed, trial
 
 
 def _is_share(value):

@@ -221,7 +221,7 @@ class _Sheet:
             )
         words.append("Rows “paper”: the published numbers and, in brackets, ours minus theirs.")
         if (frame["trials"] == 0).any():
-            words.append(f"{MISSING}: not run.")
+            words.append(f"{MISSING}: no record.")
         if self.common:
             words.append(f"All runs: {self.common}.")
         return [("", " ".join(words)), *((x, f"{text}.") for text, x in self.letters.items())]
