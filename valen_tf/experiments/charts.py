@@ -103,9 +103,9 @@ def examples(candidates, labels, count=5):
         count: How many at most.
 
     Returns:
-        Indices of examples, rising. Of each class the example whose number of candidates is the
+        Indices of examples, by class. Of each class the example whose number of candidates is the
         median of those with two or more, the first of equals; so they are neither the best nor the
-        worst cases. Of many classes, those in equal steps.
+        worst cases. Of more classes than `count`, those in equal steps.
     """
     sizes = np.asarray(candidates).sum(axis=1)  # [examples]
     chosen = []
@@ -114,7 +114,7 @@ def examples(candidates, labels, count=5):
         if own.size:
             order = own[np.argsort(sizes[own], kind="stable")]
             chosen.append(order[(len(order) - 1) // 2])
-    chosen = np.sort(np.array(chosen, int))
+    chosen = np.array(chosen, int)
     places = np.linspace(0, len(chosen) - 1, min(count, len(chosen))).round().astype(int)
     return chosen[places]
 

@@ -224,12 +224,12 @@ def calibration(probabilities, labels, stem, bins=15, title=None):
     axes.set_ylim(0, 1)
     axes.set_ylabel("accuracy")
     error = f"expected calibration error {100 * found.error:.1f} %"
-    # Above the panels: within, it would hide bars of an underconfident or an overconfident method.
+    # Below the panels: within, it would hide bars of an underconfident or an overconfident method.
     figure.legend(
-        **{"loc": "outside upper left", "fontsize": 8, "title": error, "title_fontsize": 9},
-        **{"ncols": 3, "alignment": "left", "columnspacing": 1.2, "handlelength": 1.6},
+        **{"loc": "outside lower center", "fontsize": 8},
+        **{"ncols": 3, "columnspacing": 1.2, "handlelength": 1.6},
     )
-    axes.set_title(title or "")
+    axes.set_title(f"{title}\n{error}" if title else error)
     below.bar(
         *(edges, 100 * found.share, 1 / bins),
         **{"align": "edge", "color": LIGHT, "edgecolor": "white", "linewidth": 0.8},

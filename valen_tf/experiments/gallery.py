@@ -56,7 +56,7 @@ def paper_figures(records, page):
             draw = _convergence if name == "figure-c" else _flipping
             picture = draw(runs, f"{name}-{data}", page)
             if picture:
-                procedure = figure.procedure.replace("_", "-")
+                procedure = (runs[0]["procedure"] or "own").replace("_", "-")
                 text = (
                     f"**({letter})** {data_title(data)}, {procedure} procedure: {figure.subject}."
                 )
