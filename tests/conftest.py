@@ -61,3 +61,26 @@ def schedule(warm_up=2, rebuild=2):
 def schedule_of(model, warm_up=2, rebuild=2):
     """A short schedule where the method has one."""
     return schedule(warm_up, rebuild) if hasattr(model, "set_enhancing") else []
+
+
+def record(table, data, method, trial, accuracy, **changes):
+    """A record of a run of the paper's protocol, as `valen_tf.experiments.records` describes it."""
+    from valen_tf.experiments import paper
+
+    published = paper.TABLES.get(table) or paper.FIGURES[table]
+    return {
+        **{"table": table, "data": data, "procedure": published.procedure, "rate": None},
+        **{"method": method, "trial": trial, "seed": 0, "config": {}, "schedule": "paper"},
+        **{"versions": {"python": "3.11"}, "commit": "abc123", "seconds": 12.3},
+        **{"peak_gigabytes": 1.2, "accuracy": accuracy, "accuracy_last_10": None},
+        **{"selected": None, "recovered": None, "convergence": None},
+        **changes,
+    }
+
+
+def cell(table, data, method, accuracies, **changes):
+    """Records of the trials of a cell."""
+    return [
+        record(table, data, method, trial, accuracy, **changes)
+        for trial, accuracy in enumerate(accuracies)
+    ]
