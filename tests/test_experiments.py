@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -14,9 +15,9 @@ from conftest import blobs
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.experiments import Config, read_config
-from valen_tf.experiments.methods import METHODS, method_class
-from valen_tf.experiments.run import prepare
+from valen_tf.baselines.classical import CandidateClassifier
+from valen_tf.experiments import Config, paper, prepare, read_config
+from valen_tf.experiments.methods import METHODS, is_classical, method_class
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -57,8 +58,19 @@ def test_the_shipped_config_is_the_embedded_default():
 )
 def test_every_shipped_config_is_valid_and_says_how_to_run_it(path):
     config = read_config(path)
-    assert config.data.name == path.stem in vt.datasets.NAMES
-    assert f"valen-tf train configs/{path.name}" in path.read_text()
+    if path.stem == "digits":
+        assert "valen-tf train configs/digits.yaml" in path.read_text()
+        return
+    table, _, data = re.fullmatch(r"((table|figure)-?[1-5abc])-(.*)", path.stem).groups()
+    assert config.data.name == data in vt.datasets.NAMES
+    assert f"valen-tf reproduce {table}" in path.read_text()
+    published = {**paper.TABLES, **paper.FIGURES}[table]
+    assert data in published.data
+    if published.procedure is not None:
+        assert config.data.corruption == published.procedure
+    number = paper.number(table, data, "valen") if table in paper.TABLES else None
+    if number is not None:
+        assert f"{number.mean:.2f} +- {number.std:.2f} %" in path.read_text()
 
 
 def test_a_config_survives_being_stored(tmp_path):
@@ -230,7 +242,8 @@ def test_a_method_named_on_the_command_line_is_trained(
 
 def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
     for name in METHODS:
-        assert issubclass(method_class(name), vt.PartialLabelModel)
+        kind = CandidateClassifier if is_classical(name) else vt.PartialLabelModel
+        assert issubclass(method_class(name), kind)
     with pytest.raises(SystemExit):
         cli.main(["train", "--help"])
     words = capsys.readouterr().out.replace(",", " ").split()

@@ -106,6 +106,25 @@ class Resume(keras.callbacks.Callback):
         os.replace(scratch, self.path)
 
 
+class TestAccuracy(keras.callbacks.Callback):
+    """Logs the accuracy on true labels as `"test_accuracy"`, beside label-free validation scores.
+
+    Args:
+        dataset: `PartialLabelDataset` with labels.
+    """
+
+    __test__ = False  # not one of pytest's
+
+    def __init__(self, dataset):
+        super().__init__()
+        self.dataset = dataset
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Predicts and logs."""
+        predicted = self.model.predict(self.dataset, batch_size=1000, verbose=0).argmax(axis=1)
+        logs["test_accuracy"] = float(np.mean(predicted == self.dataset.labels))
+
+
 class Progress(keras.callbacks.Callback):
     """One progress bar over all epochs, with the time left; a line per tenth where there is no terminal.
 

@@ -1,4 +1,4 @@
-"""The command line: `valen-tf train | evaluate | predict | tune | data`."""
+"""The command line: `valen-tf train | evaluate | predict | tune | reproduce | data`."""
 
 import argparse
 import hashlib
@@ -44,7 +44,8 @@ def _parser():
     train.add_argument(
         "--method",
         metavar="NAME",
-        help="valen (the default), valen_non, valen_authors, proden, rc, cc, d2cnn or ga",
+        help="valen (the default), valen_non, valen_authors, proden, rc, cc, d2cnn, ga, clpl, plsvm, "
+        "plknn, ipal or plle",
     )
     train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
     train.add_argument(
@@ -91,6 +92,38 @@ def _parser():
     )
     tune.add_argument("--out", help="folder (default: tuning/ and the name of the data)")
     tune.set_defaults(run=_tune)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="the paper's tables and figures, from one command; the same command continues",
+        description="Trains what tables and figures need, keeps a record of each run in --out, and writes "
+        "RESULTS.md there from the records. What is done is not done again.",
+    )
+    targets = ["table1", "table2", "table3", "table4", "table5"]
+    targets += ["figure-a", "figure-b", "figure-c", "all"]
+    reproduce.add_argument(
+        "targets", nargs="*", default=["all"], metavar="TARGET", help=", ".join(targets)
+    )
+    reproduce.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    reproduce.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all at hand")
+    reproduce.add_argument(
+        "--data-dir", nargs="+", default=[], metavar="DIR", help="folders with the data sets' files"
+    )
+    reproduce.add_argument(
+        "--quick", action="store_true", help="everything in small, to see it work"
+    )
+    reproduce.add_argument("--trials", type=int, help="default: 5, as in the paper")
+    reproduce.add_argument("--epochs", type=int, help="default: 500, as in the paper")
+    reproduce.add_argument("--examples", type=int, help="training examples (default: all)")
+    reproduce.add_argument(
+        "--no-selection",
+        action="store_true",
+        help="leave out the second training that chooses an epoch by held-out candidate sets",
+    )
+    reproduce.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    reproduce.add_argument("--dask", metavar="ADDRESS", help="run on this Dask scheduler's workers")
+    reproduce.add_argument("--out", default="reproduction", help="folder (default: reproduction)")
+    reproduce.set_defaults(run=_reproduce)
 
     data = commands.add_parser("data", help="the data sets: list them, check a copy, describe all")
     data_commands = data.add_subparsers(required=True, metavar="COMMAND")
@@ -224,6 +257,36 @@ def _range(text):
     return key, tuple(numbers)
 
 
+def _reproduce(options):
+    import contextlib
+
+    from valen_tf.experiments.reproduce import TARGETS, reproduce
+
+    targets = TARGETS if "all" in options.targets else options.targets
+    backend = contextlib.nullcontext()
+    if options.dask:
+        import joblib
+        from dask.distributed import Client
+
+        Client(options.dask)
+        backend = joblib.parallel_config(backend="dask")
+    with backend:
+        page = reproduce(
+            targets,
+            options.out,
+            jobs=options.jobs,
+            methods=options.methods,
+            datasets=options.datasets,
+            data_dirs=options.data_dir,
+            quick=options.quick,
+            trials=options.trials,
+            epochs=options.epochs,
+            examples=options.examples,
+            select=not options.no_selection,
+        )
+    print(f"The tables and figures are in {page}.")
+
+
 def _evaluate(options):
     from valen_tf import experiments
 
@@ -315,12 +378,13 @@ def _data_clean_network(options):
 def _data_corrupt(options):
     out = _output(options.out, ".npz")
     from valen_tf import corruption
+    from valen_tf.experiments.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
     train, _ = _parts(options)
     network = None
     if options.network is not None:
-        network = _read_network(pathlib.Path(options.network), options.name, train.feature_shape)
+        network = read_network(options.network, options.name, train.feature_shape)
     corrupted = corruption.corrupt(
         train, options.procedure, rate=rate, network=network, seed=options.seed
     )
@@ -350,26 +414,6 @@ def _parts(options):
 
     dataset = datasets.load(options.name, options.data_dir)
     return dataset if isinstance(dataset, tuple) else dataset.split(0.2, seed=options.seed)
-
-
-def _read_network(path, name, feature_shape):
-    from valen_tf import clean_networks, saving
-
-    if not path.exists():
-        raise FileNotFoundError(f"There is no network file {path}.")
-    if path.suffix == ".keras":
-        try:
-            return saving.load_model(path)
-        # Keras has an error of another kind for every way in which a file can be wrong.
-        except Exception as error:
-            reason = str(error).strip().split("\n")[0]
-            raise ValueError(f"{path} is not a model that Keras can read: {reason}") from error
-    if name not in clean_networks.NORMALIZATIONS:
-        raise ValueError(
-            f"{path} would be PyTorch's weights, whose normalisation is known for "
-            f"{', '.join(clean_networks.NORMALIZATIONS)}. Received: {name}"
-        )
-    return clean_networks.load_clean_network(path, normalization=name, feature_shape=feature_shape)
 
 
 def _output(path, suffix):

@@ -10,7 +10,7 @@ import keras_tuner
 import yaml
 
 from valen_tf import experiments
-from valen_tf.experiments.run import write
+from valen_tf.experiments.files import write
 from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
 
 OBJECTIVES = ("approximated_accuracy", "covering_rate")

@@ -65,7 +65,7 @@ class Valen(LabelEnhancement):
         compatibility_weight=1.0,
         prior_concentration=0.01,
         label_weight=0.01,
-        graph_weight=30.0,
+        graph_weight=3.0,
         kl_weight=0.1,
         num_neighbours=10,
         hidden_units=64,

@@ -6,7 +6,9 @@ wait for Matplotlib.
 """
 
 from valen_tf.experiments.config import Config, read_config
-from valen_tf.experiments.run import build, evaluate, predict, prepare, schedule, train
+from valen_tf.experiments.models import build, schedule
+from valen_tf.experiments.run import evaluate, predict, train
+from valen_tf.experiments.sources import prepare
 
 __all__ = [
     "Config",

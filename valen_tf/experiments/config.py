@@ -24,7 +24,11 @@ class Data:
     separator: str = "|"
     corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
     rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
+    clean_network: str | None = None  # file of the network behind instance-dependent sets
+    examples: int | None = None  # train on so many, drawn with the seed; by default on all
     test_fraction: float = 0.2
+    folds: int | None = None  # cross-validation instead of one split, of which this is
+    fold: int = 0  # one fold; an official split stays
 
 
 @dataclasses.dataclass(frozen=True)

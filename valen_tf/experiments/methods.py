@@ -3,7 +3,8 @@
 import importlib
 import inspect
 
-# Name -> module and class, imported when used. A deep method is a `PartialLabelModel`.
+# Name -> module and class, imported when used. A deep method is a `PartialLabelModel`, a
+# classical one a scikit-learn estimator.
 METHODS = {
     "valen": ("valen_tf.valen", "Valen"),
     "valen_non": ("valen_tf.baselines", "ValenNon"),
@@ -13,7 +14,13 @@ METHODS = {
     "cc": ("valen_tf.baselines", "CC"),
     "d2cnn": ("valen_tf.baselines", "D2CNN"),
     "ga": ("valen_tf.baselines", "GA"),
+    "clpl": ("valen_tf.baselines", "CLPL"),
+    "plsvm": ("valen_tf.baselines", "PLSVM"),
+    "plknn": ("valen_tf.baselines", "PLKNN"),
+    "ipal": ("valen_tf.baselines", "IPAL"),
+    "plle": ("valen_tf.baselines", "PLLE"),
 }
+CLASSICAL = ("clpl", "plsvm", "plknn", "ipal", "plle")
 
 
 def method_class(name):
@@ -29,8 +36,15 @@ def method_class(name):
     return getattr(importlib.import_module(module), attribute)
 
 
+def is_classical(name):
+    """Whether the method is a scikit-learn estimator, without network, epochs and callbacks."""
+    return name in CLASSICAL
+
+
 def enhances_labels(name):
     """Whether the method has a warm-up and a graph, and so an ablation without them."""
+    if is_classical(name):
+        return False
     from valen_tf.enhancement import LabelEnhancement
 
     return issubclass(method_class(name), LabelEnhancement)

@@ -1,8 +1,6 @@
 """One run: train into a folder, continue it after a kill, evaluate it, predict with it."""
 
-import dataclasses
 import json
-import os
 import pathlib
 import shutil
 import time
@@ -11,18 +9,22 @@ import numpy as np
 import yaml
 
 from valen_tf.experiments.config import read_config
-from valen_tf.experiments.methods import check_settings, enhances_labels, method_class
+from valen_tf.experiments.files import write, write_json
+from valen_tf.experiments.methods import check_settings, enhances_labels
+from valen_tf.experiments.models import fit, open_model
+from valen_tf.experiments.sources import prepare, read_csv, read_features
 
-NETWORKS = ("linear", "mlp")
+NETWORKS = ("linear", "mlp", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
 
 
 def train(config, folder, *, report=print):
     """Trains as the config says and leaves everything in a folder.
 
-    The folder holds `config.yaml`, `history.json`, `model.keras`, `label_distributions.csv`,
-    `schema.json` and, when all is done, `summary.json`. A run that was killed continues when it is
-    started again with the same folder and config; a finished one is not run again.
+    The folder holds `config.yaml`, `history.json`, `model.keras` (of a classical method `model.joblib`),
+    `label_distributions.csv` if the method recovers any, `schema.json` and, when all is done,
+    `summary.json`. A run that was killed continues when it is started again with the same folder and
+    config; a finished one is not run again.
 
     Args:
         config: A `Config`.
@@ -34,7 +36,7 @@ def train(config, folder, *, report=print):
     """
     from valen_tf import metrics
 
-    _check_names(config)
+    check_names(config)
     folder = pathlib.Path(folder)
     _check_folder(folder, config)
     finished = folder / "summary.json"
@@ -52,22 +54,23 @@ def train(config, folder, *, report=print):
     # The folder is taken only now, when nothing in the config or the data can be wrong any more.
     stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
     write(folder / "config.yaml", lambda path: path.write_text(stored))
-    _write_json(folder / "schema.json", data.schema)
+    write_json(folder / "schema.json", data.schema)
     model, history = _fit(config, config.method, train_part, test, folder)
-    model.save(folder / "model.partial.keras")
-    os.replace(folder / "model.partial.keras", folder / "model.keras")
-    _write_json(folder / "history.json", history)
+    ending = getattr(model, "suffix", ".keras")
+    write(folder / f"model{ending}", model.save)
+    write_json(folder / "history.json", history)
     distributions = model.label_distributions()
-    _write_distributions(folder / "label_distributions.csv", distributions, data)
+    if distributions is not None:
+        _write_distributions(folder / "label_distributions.csv", distributions, data)
 
     summary = scores(model, test)
     if config.ablation and enhances_labels(config.method):
         ablation, _ = _fit(config, "valen_non", train_part, test, folder)
         summary.update({f"ablation_{key}": value for key, value in scores(ablation, test).items()})
-    if train_part.labels is not None:
+    if train_part.labels is not None and distributions is not None:
         summary["recovered_labels"] = metrics.recovery(distributions, train_part.labels)
     summary["seconds"] = round(time.perf_counter() - started, 1)
-    _write_json(finished, summary)
+    write_json(finished, summary)
     shutil.rmtree(folder / "state", ignore_errors=True)
     return summary
 
@@ -86,7 +89,7 @@ def evaluate(folder, csv=None):
     if csv is None:
         return scores(model, prepare(config).test)
     schema = json.loads((folder / "schema.json").read_text())
-    return scores(model, _read_csv(config, csv, schema))
+    return scores(model, read_csv(config, csv, schema))
 
 
 def predict(folder, csv=None, output=None):
@@ -107,7 +110,7 @@ def predict(folder, csv=None, output=None):
     if csv is None:
         features = prepare(config).test.features
     else:
-        features = _read_features(csv, schema)
+        features = read_features(csv, schema)
     probabilities = model.predict(features, verbose=0)
     names = np.array(schema["class_names"])
     frame = pandas.DataFrame(probabilities, columns=[f"p({name})" for name in names])
@@ -134,113 +137,15 @@ def scores(model, test):
     }
 
 
-@dataclasses.dataclass(frozen=True)
-class Prepared:
-    """The data of a run: its two parts, the training rows' numbers in the source, and the schema."""
-
-    train: object
-    test: object
-    rows: np.ndarray
-    schema: dict
-
-
-def prepare(config):
-    """Loads, splits and corrupts the data of a config; the same config gives the same data."""
-    from valen_tf import corruption, datasets
-    from valen_tf.data import PartialLabelDataset
-
-    source = config.data
-    if source.csv is not None:
-        dataset = _read_csv(config, source.csv)
-        columns = _feature_columns(config)
-    else:
-        dataset, columns = datasets.load(source.name, source.data_dir), None
-    if isinstance(dataset, tuple):  # an official split
-        train_part, test = dataset
-        rows = np.arange(len(train_part))
-    else:
-        train_part, test = dataset.split(source.test_fraction, seed=config.seed)
-        numbered = PartialLabelDataset(np.arange(len(dataset)), np.ones((len(dataset), 1)))
-        rows = numbered.split(source.test_fraction, seed=config.seed)[0].features
-    labelled = source.csv is None and train_part.average_candidates == 1
-    if source.corruption is not None and labelled:
-        train_part = corruption.corrupt(
-            train_part, source.corruption, rate=source.rate, seed=config.seed
-        )
-    schema = {
-        "class_names": list(train_part.class_names or map(str, range(train_part.num_classes))),
-        "feature_shape": list(train_part.feature_shape),
-        "feature_columns": columns,
-    }
-    return Prepared(train_part, test, rows, schema)
-
-
-def build(config, train_part, method=None, *, network=None, metrics=("accuracy",)):
-    """The compiled model of a config; also under another method, network or metrics."""
-    import keras
-
-    import valen_tf as vt
-
-    options = {
-        "moments": train_part.moments(),
-        "weight_decay": config.network.weight_decay,
-        "seed": config.seed,
-    }
-    if config.network.name == "mlp":
-        options["hidden_units"] = config.network.hidden_units
-    if network is None:
-        network = getattr(vt.networks, config.network.name)(
-            train_part.feature_shape, train_part.num_classes, **options
-        )
-    training = config.training
-    if training.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(training.learning_rate)
-    else:
-        optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
-    method = method or config.method
-    settings = config.settings if method == config.method else {}
-    model = method_class(method)(network, seed=config.seed, **settings)
-    further = {}
-    if method == "valen":
-        rate = training.enhancement_learning_rate
-        further["enhancement_optimizer"] = keras.optimizers.Adam(rate)
-    model.compile(optimizer, metrics=list(metrics), **further)
-    return model
-
-
-def schedule(config, method=None):
-    """The callbacks that a config's schedule asks for."""
-    from valen_tf import callbacks
-
-    training = config.training
-    if not enhances_labels(method or config.method):
-        return []
-    return [
-        callbacks.WarmUp(training.warm_up_epochs),
-        callbacks.GraphRebuild(training.rebuild_every),
-    ]
-
-
 def _fit(config, method, train_part, test, folder):
-    from valen_tf import callbacks
+    from valen_tf.callbacks import Progress
 
-    training = config.training
-    model = build(config, train_part, method)
-    history = model.fit(
-        train_part.batches(training.batch_size, seed=config.seed),
-        epochs=training.epochs,
-        validation_data=test.batches(1000, shuffle=False),
-        callbacks=[
-            *schedule(config, method),
-            callbacks.Resume(folder / "state" / f"{method}.npz"),
-            callbacks.Progress(method),
-        ],
-        verbose=0,
-    )
-    return model, history.history
+    state = folder / "state" / f"{method}.npz"
+    return fit(config, train_part, test, state, method=method, further=[Progress(method)])
 
 
-def _check_names(config):
+def check_names(config):
+    """Refuses names and settings that nothing has."""
     check_settings(config.method, config.settings)
     for name, value, known in (
         ("network.name", config.network.name, NETWORKS),
@@ -266,60 +171,9 @@ def _check_folder(folder, config):
 
 
 def _open(folder):
-    import valen_tf as vt
-
     folder = pathlib.Path(folder)
-    if not (folder / "model.keras").exists():
-        raise FileNotFoundError(
-            f"{folder} is not a finished run: there is no model.keras in it. Run `valen-tf train` first."
-        )
-    return folder, read_config(folder / "config.yaml"), vt.load_model(folder / "model.keras")
-
-
-def _read_csv(config, path, schema=None):
-    from valen_tf.data import PartialLabelDataset
-
-    source = config.data
-    return PartialLabelDataset.from_csv(
-        path,
-        candidates=source.candidates,
-        label=source.label,
-        separator=source.separator,
-        features=schema and schema["feature_columns"],
-        class_names=schema and schema["class_names"],
-    )
-
-
-def _feature_columns(config):
-    import pandas
-
-    source = config.data
-    header = pandas.read_csv(source.csv, nrows=0).columns
-    return [name for name in header if name not in (source.candidates, source.label)]
-
-
-def _read_features(csv, schema):
-    import pandas
-
-    frame = pandas.read_csv(csv)
-    columns = schema["feature_columns"]
-    if columns is None:
-        size = int(np.prod(schema["feature_shape"]))
-        if frame.shape[1] != size:
-            raise ValueError(
-                f"{csv} must have {size} columns of features. Received: {frame.shape[1]} columns"
-            )
-        columns = list(frame.columns)
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise ValueError(
-            f"{csv} lacks the feature column {missing[0]!r} that the model was trained on."
-        )
-    features = frame[columns].to_numpy(np.float32)
-    bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
-    if bad.size:
-        raise ValueError(f"{csv} has a missing or infinite feature in row {bad[0]}.")
-    return features.reshape(-1, *schema["feature_shape"])
+    model = open_model(folder)
+    return folder, read_config(folder / "config.yaml"), model
 
 
 def _write_distributions(path, distributions, data):
@@ -335,15 +189,3 @@ def _write_distributions(path, distributions, data):
         frame.insert(3, "label", names[data.train.labels])
     frame = frame.sort_values("row")
     write(path, lambda scratch: frame.to_csv(scratch, index=False))
-
-
-def _write_json(path, value):
-    write(path, lambda scratch: scratch.write_text(json.dumps(value, indent=1) + "\n"))
-
-
-def write(path, writer):
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(path.name + ".partial")
-    writer(scratch)
-    os.replace(scratch, path)
