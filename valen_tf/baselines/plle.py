@@ -25,16 +25,17 @@ class PLLE(CandidateClassifier):
 
     The class with the highest output is predicted.
 
-    The authors published no code; the text and the code of their related methods GLLE (stage 1), PL-LEAF
-    and PML-LD (stage 2) give the settings. Where they leave room, or this differs:
+    The authors published no code for it. Form and settings follow what is public of the methods it builds
+    on, GLLE (stage 1) and PL-LEAF (stage 2); where they leave room, or this differs:
 
     - Stage 1 is solved exactly. A kernel expansion of D, as in GLLE, can take any values on distinct
       training examples, so its optimum is the sparse linear system (I + smoothness G) D = L.
     - Edges weigh exp(-distance^2 / (2 width^2)) with the kernel's width, the mean distance of training
       examples, and not a constant 10: units of features should not matter.
-    - D is restricted to the candidates and normalised; GLLE takes a softmax over all labels. `smoothness`
-      is 0.1; GLLE's is 0.01. Both by the share of predictions inside the candidate sets in
-      cross-validation on training parts of Lost and MSRCv2, which needs no true labels.
+    - D is restricted to the candidates and normalised, where GLLE takes a softmax over all labels;
+      `smoothness` is 0.1, GLLE's is 0.01; `separation_weight` is 10, PL-LEAF's is 1. All three by the
+      share of predictions inside the candidate sets in cross-validation on training parts of Lost,
+      MSRCv2 and BirdSong, which needs no true labels.
     - Stage 2 is convex. The squared tube loss is the squared distance of the errors to a ball, so
       projecting errors onto it and kernel ridge regression take turns, with momentum; one Cholesky
       factor serves all rounds, where iteratively reweighted least squares would need one for each.
