@@ -32,6 +32,14 @@ def real_data():
     return folder
 
 
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """An export, made once for all that ask it."""
+    from served import make  # which imports this file
+
+    return make(tmp_path_factory.mktemp("served"))
+
+
 def blobs(num_examples=120, num_classes=3, *, spread=0.6, flip=0.4, seed=0):
     """Separable clusters with uniform candidate sets."""
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
 import yaml
 from conftest import blobs
 
@@ -207,6 +208,34 @@ def test_predict_without_a_file_shows_the_held_out_part(run, capsys):
     assert "... 20 more" in capsys.readouterr().out
 
 
+def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys):
+    base, lite = tmp_path / "served" / "animals", tmp_path / "lite"
+    assert cli.main(["export", str(run), str(base), "--top-k", "2"]) == 0
+    assert str(base / "1") in capsys.readouterr().out
+    assert cli.main(["export", str(run), str(base), "--tflite", str(lite)]) == 0
+    assert sorted(path.name for path in base.iterdir()) == ["1", "2"]
+    assert sorted(path.name for path in lite.iterdir()) == [
+        "serving_default.tflite",
+        "top_k.tflite",
+    ]
+
+    served = tf.saved_model.load(base / "1").signatures
+    features = tf.constant(pandas.read_csv(animals)[["wings", "legs", "fur"]], tf.float32)
+    outputs = served["serving_default"](features=features)
+    expected = vt.experiments.predict(run, animals)
+    np.testing.assert_array_equal(outputs["class_name"].numpy().astype(str), expected["prediction"])
+    np.testing.assert_allclose(
+        outputs["probabilities"], expected[[f"p({name})" for name in NAMES]], atol=1e-5
+    )
+    assert served["top_k"](features=features)["class_names"].shape == (150, 2)
+
+    metadata = json.loads((base / "1" / "assets.extra" / "metadata.json").read_text())
+    assert metadata["class_names"] == list(NAMES)
+    assert metadata["feature_columns"] == ["wings", "legs", "fur"]
+    assert metadata["config"] == yaml.safe_load((run / "config.yaml").read_text())
+    assert metadata["scores"] == json.loads((run / "summary.json").read_text())
+
+
 def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_path):
     frame = pandas.read_csv(animals).drop(columns="truth")
     frame.to_csv(tmp_path / "unlabelled.csv", index=False)
@@ -297,6 +326,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
         (["train", "data.corruption=random"], "`procedure` must be one of"),
         (["evaluate", "nowhere"], "nowhere is not a finished run"),
         (["predict", "nowhere"], "nowhere is not a finished run"),
+        (["export", "nowhere", "served"], "nowhere is not a finished run"),
     ],
 )
 def test_bad_commands_end_with_one_line(arguments, message, capsys, tmp_path, monkeypatch):

@@ -424,12 +424,13 @@ def test_export_serves_the_classifier_alone(tmp_path):
     dataset = blobs(40)
     model = compiled(vt.Valen, dataset)
     model.fit(dataset, epochs=2, callbacks=schedule(1), verbose=0)
-    model.export(tmp_path / "served" / "1", verbose=False)
-    served = tf.saved_model.load(str(tmp_path / "served" / "1"))
+    model.export(tmp_path / "served" / "1")
+    served = tf.saved_model.load(tmp_path / "served" / "1")
+    outputs = served.signatures["serving_default"](features=tf.constant(dataset.features))
     np.testing.assert_allclose(
-        served.serve(dataset.features), model.predict(dataset.features, verbose=0), rtol=1e-5
+        outputs["probabilities"], model.predict(dataset.features, verbose=0), rtol=1e-5
     )
-    assert len(served.variables) == len(model.classifier.weights)
+    assert len(served.weights) == len(model.classifier.weights)
 
 
 def how_it_should_feel(name):

@@ -18,6 +18,7 @@ _MODULES = (
     "datasets",
     "dirichlet",
     "experiments",
+    "export",
     "graph",
     "losses",
     "metrics",

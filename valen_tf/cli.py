@@ -1,4 +1,4 @@
-"""The command line: `valen-tf train | evaluate | predict | tune | reproduce | data`."""
+"""The command line: `valen-tf train | evaluate | predict | export | tune | reproduce | data`."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ def main(arguments=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         options.run(options)
-    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"valen-tf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -63,6 +63,19 @@ def _parser():
     predict.add_argument("--csv", help="predict for this file instead of the run's held-out part")
     predict.add_argument("--output", help="CSV file to write (default: print the first rows)")
     predict.set_defaults(run=_predict)
+
+    export = commands.add_parser(
+        "export",
+        help="the classifier of a finished run as SavedModel for TF Serving",
+        description="Writes the next version, DIR/1, DIR/2, ...; DIR is TF Serving's --model_base_path.",
+    )
+    export.add_argument("folder", help="run folder")
+    export.add_argument("base", metavar="DIR", help="folder of the versions")
+    export.add_argument(
+        "--top-k", type=int, default=5, metavar="K", help="classes in signature top_k (default: 5)"
+    )
+    export.add_argument("--tflite", metavar="DIR", help="write TFLite files to this folder as well")
+    export.set_defaults(run=_export)
 
     tune = commands.add_parser(
         "tune",
@@ -303,6 +316,17 @@ def _predict(options):
         print(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:
             print(f"... {len(frame) - 10} more; --output FILE writes all")
+
+
+def _export(options):
+    from valen_tf import experiments
+
+    version = experiments.export(
+        options.folder, options.base, top_k=options.top_k, tflite=options.tflite
+    )
+    print(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
+    if options.tflite:
+        print(f"TFLite files in {options.tflite}")
 
 
 def _data_list(options):

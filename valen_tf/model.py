@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, losses
+from valen_tf import contract, export, losses
 from valen_tf.data import PartialLabelDataset
 from valen_tf.tables import TabledModel
 
@@ -245,15 +245,39 @@ class PartialLabelModel(TabledModel):
             return {"probabilities": probabilities, "index": targets["index"]}
         return probabilities
 
-    def export(self, filepath, **kwargs):
-        """Writes the classifier, and nothing of the training, as SavedModel: features to probabilities.
+    def export(self, filepath, *, class_names=None, top_k=5, warm_up=None, metadata=None, **kwargs):
+        """Writes the classifier, and nothing of the training, as SavedModel for TF Serving.
+
+        `valen_tf.export` describes its signatures. Whoever keeps several versions in a folder writes the
+        next one by `valen_tf.export.new_version(model.classifier, "served/lost")`.
 
         Args:
-            filepath: Folder to write; TF Serving expects its last part to be a version number.
-            **kwargs: As in `keras.Model.export`.
+            filepath: Folder to write, which must not exist; TF Serving expects its last part to be a
+                version number, as in `"served/lost/1"`.
+            class_names: Names of the classes, as `PartialLabelDataset.class_names` has them; their
+                numbers by default.
+            top_k: Number of classes that the signature `top_k` gives, or all if there are fewer.
+            warm_up: Features [rows, ...] of the requests that a server warms up with; one row of zeros by
+                default.
+            metadata: Dict of further values for the file `assets.extra/metadata.json`.
+            **kwargs: None: the other arguments of `keras.Model.export` are refused.
         """
-        outputs = keras.layers.Softmax(name="probabilities")(self.classifier.output)
-        keras.Model(self.classifier.input, outputs).export(filepath, **kwargs)
+        if kwargs:
+            raise TypeError(
+                f"`{next(iter(kwargs))}` is not supported: the export is always a SavedModel with "
+                "signatures of its own; `valen_tf.export.tflite` makes TFLite files of it, and "
+                "`model.classifier.export` is Keras's export. "
+                f"Received: {', '.join(kwargs)} in export()"
+            )
+        known = {"model": type(self).__name__, "epochs_trained": self.epochs_trained}
+        export.saved_model(
+            self.classifier,
+            filepath,
+            class_names=class_names,
+            top_k=top_k,
+            warm_up=warm_up,
+            metadata={**known, **(metadata or {})},
+        )
 
     def _batches(self, x, y=None, *, batch_size=None, shuffle=False, training=False):
         if isinstance(x, tf.data.Dataset):

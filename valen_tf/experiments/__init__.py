@@ -8,12 +8,14 @@ wait for Matplotlib.
 from valen_tf.experiments.config import Config, read_config
 from valen_tf.experiments.models import build, schedule
 from valen_tf.experiments.run import evaluate, predict, train
+from valen_tf.experiments.serving import export
 from valen_tf.experiments.sources import prepare
 
 __all__ = [
     "Config",
     "build",
     "evaluate",
+    "export",
     "predict",
     "prepare",
     "read_config",

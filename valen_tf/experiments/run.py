@@ -85,7 +85,7 @@ def evaluate(folder, csv=None):
     Returns:
         A dict of scores.
     """
-    folder, config, model = _open(folder)
+    folder, config, model = open_run(folder)
     if csv is None:
         return scores(model, prepare(config).test)
     schema = json.loads((folder / "schema.json").read_text())
@@ -105,7 +105,7 @@ def predict(folder, csv=None, output=None):
     """
     import pandas
 
-    folder, config, model = _open(folder)
+    folder, config, model = open_run(folder)
     schema = json.loads((folder / "schema.json").read_text())
     if csv is None:
         features = prepare(config).test.features
@@ -170,7 +170,8 @@ def _check_folder(folder, config):
         )
 
 
-def _open(folder):
+def open_run(folder):
+    """Folder, config and model of a finished run."""
     folder = pathlib.Path(folder)
     model = open_model(folder)
     return folder, read_config(folder / "config.yaml"), model
