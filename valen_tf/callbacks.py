@@ -92,8 +92,10 @@ class Resume(keras.callbacks.Callback):
         self._save()
         history = self.model.history
         history.epoch = list(range(len(self.epochs)))
+        # Validation need not be of every epoch.
+        keys = dict.fromkeys(key for epoch in self.epochs for key in epoch)
         history.history = {
-            key: [epoch[key] for epoch in self.epochs if key in epoch] for key in self.epochs[0]
+            key: [epoch[key] for epoch in self.epochs if key in epoch] for key in keys
         }
 
     def _save(self):

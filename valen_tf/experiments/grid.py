@@ -145,9 +145,7 @@ def _train(run, folder):
     data = _prepared(config, folder)
     state = folder / "running" / f"{run.name}.npz"
     watched = [_convergence()] if run.table == "figure-c" else []
-    model, history = fit(
-        config, data.train, data.test, state, save_every=_save_every(config), further=watched
-    )
+    model, history = fit(config, data.train, data.test, state, sparse=True, further=watched)
     probabilities = model.predict(data.test.features, verbose=0)
     distributions = model.label_distributions()
     record = {
@@ -191,9 +189,7 @@ def _selected(run, data, state):
 
     config = run.config
     rest, held_out = data.train.split(0.1, seed=config.seed, reveal=False)
-    _, history = fit(
-        config, rest, data.test, state, held_out=held_out, save_every=_save_every(config)
-    )
+    _, history = fit(config, rest, data.test, state, held_out=held_out, sparse=True)
     chosen = {}
     for rule in ("covering_rate", "approximated_accuracy"):
         scores = history[f"val_{rule}"]
@@ -372,10 +368,6 @@ def _commit():
     except FileNotFoundError:
         return None
     return head.stdout.decode().strip() + ("+" if changed.stdout.strip() else "") or None
-
-
-def _save_every(config):
-    return max(1, config.training.epochs // 25)
 
 
 def _reset_peak():

@@ -8,7 +8,7 @@ import numpy as np
 from valen_tf.experiments.methods import enhances_labels, is_classical, method_class
 
 
-def fit(config, train_part, test, state, *, method=None, held_out=None, save_every=1, further=()):
+def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=False, further=()):
     """Trains the model of a config.
 
     Args:
@@ -19,7 +19,8 @@ def fit(config, train_part, test, state, *, method=None, held_out=None, save_eve
         method: Method to train instead of the config's.
         held_out: Candidate sets for label-free scores after every epoch, or none. The accuracy on
             the test part is then logged as `"test_accuracy"`.
-        save_every: Epochs between two saves of the state.
+        sparse: Whether to save the state and to evaluate only now and then, and in each of the last
+            ten epochs: on a small data set both take longer than the training.
         further: Further callbacks.
 
     Returns:
@@ -40,11 +41,12 @@ def fit(config, train_part, test, state, *, method=None, held_out=None, save_eve
         train_part.batches(training.batch_size, seed=config.seed),
         epochs=training.epochs,
         validation_data=validation.batches(1000, shuffle=False),
+        validation_freq=_sparse(training.epochs) if sparse and held_out is None else 1,
         callbacks=[
             *schedule(config, method),
             *watched,
             *further,
-            callbacks.Resume(state, every=save_every),
+            callbacks.Resume(state, every=max(1, training.epochs // 25) if sparse else 1),
         ],
         verbose=0,
     )
@@ -155,6 +157,11 @@ def open_model(folder):
     raise FileNotFoundError(
         f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
     )
+
+
+def _sparse(epochs):
+    """Every tenth epoch, and the last ten."""
+    return [epoch for epoch in range(1, epochs + 1) if epoch % 10 == 0 or epoch > epochs - 10]
 
 
 def _flat(features):
