@@ -32,7 +32,7 @@ def make(base):
     network = vt.networks.mlp(data.feature_shape, 3, hidden_units=(8,), moments=data.moments())
     model = vt.Valen(network)
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9))
-    model.fit(data, epochs=4, callbacks=schedule(), verbose=0)
+    model.fit(data, epochs=12, callbacks=schedule(), verbose=0)
     model.export(base / "1", class_names=data.class_names, top_k=K, metadata={"accuracy": 0.9})
     return Served(base / "1", features, network)
 

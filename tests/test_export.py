@@ -228,7 +228,7 @@ def test_metadata_says_what_is_served(served):
     assert set(metadata["signatures"]["serving_default"]["outputs"]) == cases.DEFAULT
     assert set(metadata["signatures"]["top_k"]["outputs"]) == cases.TOP_K
     assert metadata["versions"]["valen_tf"] == vt.__version__
-    assert (metadata["model"], metadata["epochs_trained"]) == ("Valen", 4)
+    assert (metadata["model"], metadata["epochs_trained"]) == ("Valen", 12)
     assert metadata["accuracy"] == 0.9
     assert "-1" in metadata["rows_without_answer"]
 

@@ -6,7 +6,6 @@ KServe has an environment of its own, whose Python `VALEN_TF_TEST_KSERVE` names;
 
 import concurrent.futures
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -106,7 +105,7 @@ def test_warm_up_requests_by_tf_servings_own_messages(served):
     assert asked == ["serving_default", "top_k"]
 
 
-def test_grpc_client(served, example):
+def test_grpc_client(served, example, tmp_path):
     """The example client against a gRPC server that answers TF Serving's messages from the export."""
     client = example("grpc_client")
     import grpc
@@ -133,8 +132,19 @@ def test_grpc_client(served, example):
     server.start()
     try:
         check_grpc(served, client, target)
+        check_script(served, tmp_path, "grpc_client.py", target, "blobs")
     finally:
         server.stop(None).wait()
+
+
+def check_script(served, folder, script, *where):
+    """Runs an example as its first lines say."""
+    np.save(folder / "features.npy", served.features)
+    command = [sys.executable, EXAMPLES / script, *where, folder / "features.npy", "--top-k"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in cases.TOP_K)
+    assert done.stdout.count("ant") + done.stdout.count("bee") >= len(served.features)
 
 
 def check_grpc(served, client, target):
@@ -221,17 +231,7 @@ def test_kserve(served, example, tmp_path):
         for wrong in (served.features[:, :, :2], served.features.astype(str), spoilt):
             with pytest.raises(RuntimeError, match="HTTP 400"):
                 client.predict(url, wrong)
-        check_script(served, "rest_client.py", url, tmp_path)
-
-
-def check_script(served, script, url, folder):
-    np.save(folder / "features.npy", served.features)
-    command = [sys.executable, EXAMPLES / script, url, folder / "features.npy", "--top-k"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert len(lines) == len(served.features)
-    assert json.loads(lines[0])["class_names"][0] in cases.NAMES
+        check_script(served, tmp_path, "rest_client.py", url)
 
 
 def test_tensorflow_model_server(served, example, tmp_path):
@@ -249,5 +249,6 @@ def test_tensorflow_model_server(served, example, tmp_path):
             with pytest.raises(RuntimeError, match="HTTP 400"):
                 rest_client.predict(url, wrong)
         check_grpc(served, grpc_client, f"localhost:{grpc_port}")
-        check_script(served, "rest_client.py", url, tmp_path)
+        check_script(served, tmp_path, "grpc_client.py", f"localhost:{grpc_port}", "blobs")
+        check_script(served, tmp_path, "rest_client.py", url)
     assert "Number of warmup records read: 2" in (tmp_path / "log").read_text()
