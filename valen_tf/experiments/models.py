@@ -82,7 +82,9 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     if method == "valen":
         rate = training.enhancement_learning_rate
         further["enhancement_optimizer"] = keras.optimizers.Adam(rate)
-    model.compile(optimizer, metrics=list(metrics), **further)
+    # Several steps a call: on a small network Python takes longer than the arithmetic.
+    steps = -(-len(train_part) // training.batch_size)
+    model.compile(optimizer, metrics=list(metrics), steps_per_execution=min(steps, 50), **further)
     return model
 
 
