@@ -136,6 +136,7 @@ def _parser():
     reproduce.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
     reproduce.add_argument("--dask", metavar="ADDRESS", help="run on this Dask scheduler's workers")
     reproduce.add_argument("--out", default="reproduction", help="folder (default: reproduction)")
+    reproduce.add_argument("--page", help="Markdown file to write (default: RESULTS.md in --out)")
     reproduce.set_defaults(run=_reproduce)
 
     data = commands.add_parser("data", help="the data sets: list them, check a copy, describe all")
@@ -287,6 +288,7 @@ def _reproduce(options):
         page = reproduce(
             targets,
             options.out,
+            page=options.page,
             jobs=options.jobs,
             methods=options.methods,
             datasets=options.datasets,

@@ -10,7 +10,7 @@ from valen_tf.experiments.files import write
 TARGETS = (*paper.TABLES, *paper.FIGURES)
 
 
-def reproduce(targets=TARGETS, out="reproduction", *, jobs=1, report=print, **options):
+def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=print, **options):
     """Runs what tables and figures need, and writes them from the records.
 
     Runs go over joblib: `jobs` processes here or, inside `joblib.parallel_config(backend="dask")` and its
@@ -20,12 +20,13 @@ def reproduce(targets=TARGETS, out="reproduction", *, jobs=1, report=print, **op
     Args:
         targets: Names of tables and figures; see `grid.runs`.
         out: Folder of the reproduction.
+        page: Markdown file of the results; `RESULTS.md` in the folder by default.
         jobs: Number of processes.
         report: Called with lines of progress.
         **options: Of `grid.runs`.
 
     Returns:
-        Path of the page of results, `RESULTS.md` in the folder.
+        Path of the page of results.
     """
     import joblib
 
@@ -59,7 +60,7 @@ def reproduce(targets=TARGETS, out="reproduction", *, jobs=1, report=print, **op
                     f" (grid: {time.perf_counter() - started:.0f} s)"
                 )
                 _summarize(out)
-    page = results.write(out / "records", out / "RESULTS.md")
+    page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
     if failures:
         raise ValueError(f"{len(failures)} runs failed, the first is {failures[0]}; see above.")
     return page
