@@ -108,6 +108,7 @@ BAD_SETTINGS = [
     ("IPAL", "propagation", 1.5),
     ("IPAL", "rounds", 0),
     ("PLLE", "smoothness", -1.0),
+    ("PLLE", "ridge", 0.0),
     ("PLLE", "fit_weight", 0.0),
     ("PLLE", "separation_weight", np.inf),
     ("PLLE", "tolerance", -0.1),

@@ -15,8 +15,9 @@ from valen_tf.checks import require
 class PLLE(CandidateClassifier):
     """Partial-label learning via label enhancement, in two stages.
 
-    1. Label distributions D near the 0/1 candidate sets L that vary slowly along the k-nearest-neighbour
-       graph with Laplacian G:  minimise |D - L|^2 + smoothness * trace(D' G D).
+    1. Label distributions near the 0/1 candidate sets L that vary slowly along the k-nearest-neighbour
+       graph with Laplacian G, minimising |E - L|^2 + smoothness * trace(E' G E), and that a kernel
+       expansion can express: D is the kernel ridge regression of E, restricted to the candidates.
     2. Support vector regression from features to all outputs at once (M-SVR): with a Gaussian kernel,
        outputs f and the length u of an example's error, minimise
 
@@ -28,14 +29,15 @@ class PLLE(CandidateClassifier):
     The authors published no code for it. Form and settings follow what is public of the methods it builds
     on, GLLE (stage 1) and PL-LEAF (stage 2); where they leave room, or this differs:
 
-    - Stage 1 is solved exactly. A kernel expansion of D, as in GLLE, can take any values on distinct
-      training examples, so its optimum is the sparse linear system (I + smoothness G) D = L.
+    - GLLE descends on the weights of a kernel expansion and stops early; at the optimum the expansion
+      would be no restriction, as it can take any values on distinct examples. Here a ridge plays that
+      part, with a solution that does not depend on start or stop.
     - Edges weigh exp(-distance^2 / (2 width^2)) with the kernel's width, the mean distance of training
       examples, and not a constant 10: units of features should not matter.
-    - D is restricted to the candidates and normalised, where GLLE takes a softmax over all labels;
-      `smoothness` is 0.1, GLLE's is 0.01; `separation_weight` is 10, PL-LEAF's is 1. All three by the
-      share of predictions inside the candidate sets in cross-validation on training parts of Lost,
-      MSRCv2 and BirdSong, which needs no true labels.
+    - D is restricted to the candidates and normalised, where GLLE takes a softmax over all labels, and the
+      ridge is 1: both by the share of predictions inside the candidate sets in cross-validation on
+      training parts of Lost, MSRCv2 and BirdSong, which needs no true labels. `smoothness` and
+      `num_neighbours` are GLLE's; `fit_weight`, `separation_weight` and `tolerance` are PL-LEAF's.
     - Stage 2 is convex. The squared tube loss is the squared distance of the errors to a ball, so
       projecting errors onto it and kernel ridge regression take turns, with momentum; one Cholesky
       factor serves all rounds, where iteratively reweighted least squares would need one for each.
@@ -45,6 +47,7 @@ class PLLE(CandidateClassifier):
     Args:
         num_neighbours: k of the graph.
         smoothness: Weight of the graph's term, at least 0.
+        ridge: Of the label distributions' kernel expansion, positive.
         fit_weight: Weight of the regression's loss, positive (C1 of PL-LEAF).
         separation_weight: Weight of the candidates' margin, at least 0 (C2 of PL-LEAF).
         tolerance: Radius of the tube (epsilon), at least 0.
@@ -58,7 +61,7 @@ class PLLE(CandidateClassifier):
         >>> plle.predict([[0.2], [4.9]])
         array([0, 1])
         >>> plle.label_distributions_.round(2)[1]
-        array([0.52, 0.48])
+        array([0.59, 0.41])
 
     Reference:
         Ning Xu, Jiaqi Lv, Xin Geng. Partial Label Learning via Label Enhancement. AAAI 2019.
@@ -71,33 +74,40 @@ class PLLE(CandidateClassifier):
         self,
         *,
         num_neighbours=20,
-        smoothness=0.1,
+        smoothness=0.01,
+        ridge=1.0,
         fit_weight=10.0,
-        separation_weight=10.0,
+        separation_weight=1.0,
         tolerance=0.1,
     ):
         self.num_neighbours = num_neighbours
         self.smoothness = smoothness
+        self.ridge = ridge
         self.fit_weight = fit_weight
         self.separation_weight = separation_weight
         self.tolerance = tolerance
 
     def _fit(self, features, candidates):
         check_count(num_neighbours=self.num_neighbours)
-        check_positive(fit_weight=self.fit_weight)
+        check_positive(ridge=self.ridge, fit_weight=self.fit_weight)
         for name in ("smoothness", "separation_weight", "tolerance"):
             value = getattr(self, name)
             require(0 <= value < np.inf, f"`{name}` must be at least 0", f"{name}={value}")
         neighbours = graph.nearest_neighbours(features - features.mean(axis=0), self.num_neighbours)
         self._features = features
-        kernel = euclidean_distances(features, squared=True)  # becomes the kernel in place
+        kernel = euclidean_distances(features, squared=True)  # becomes the kernel, then its factor
         self._width = mean_distance(kernel)
         gaussian(kernel, self._width)
         edges = scipy.sparse.coo_array(graph.adjacency(neighbours))
         values = kernel[edges.row, edges.col]
         edges = scipy.sparse.csr_array((values, (edges.row, edges.col)), shape=edges.shape)
-        enhanced = enhance(candidates, edges, self.smoothness)
-        self.label_distributions_ = restrict(enhanced, candidates)
+        smooth = enhance(candidates, edges, self.smoothness)
+        dual, _ = ridge_solver(kernel, self.ridge)(smooth)
+        fitted = smooth - self.ridge * dual
+        self.label_distributions_ = restrict(np.maximum(fitted, 0), candidates)
+
+        del kernel  # so that one alone is in memory
+        kernel = gaussian(euclidean_distances(features, squared=True), self._width)
         num_others = np.maximum((~candidates).sum(axis=1, keepdims=True), 1)
         separation = candidates / candidates.sum(axis=1, keepdims=True) - ~candidates / num_others
         self._dual, self._intercept = multi_output_regression(
@@ -111,9 +121,8 @@ class PLLE(CandidateClassifier):
     def _scores(self, features):
         scores = np.empty((len(features), len(self._intercept)))
         for block in blocks(len(features)):
-            kernel = euclidean_distances(features[block], self._features, squared=True)
-            gaussian(kernel, self._width)
-            scores[block] = kernel @ self._dual + self._intercept
+            squared = euclidean_distances(features[block], self._features, squared=True)
+            scores[block] = gaussian(squared, self._width) @ self._dual + self._intercept
         return scores
 
 
@@ -173,17 +182,12 @@ def multi_output_regression(kernel, targets, pull, fit_weight, tolerance, max_ro
         Multiple-Input Multiple-Output Systems. IEEE Transactions on Signal Processing 52(8), 2004.
     """
     ridge = 1 / (2 * fit_weight)
-    kernel[np.diag_indices_from(kernel)] += ridge
-    # The transpose of a symmetric C array is what LAPACK factors in place.
-    factor = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
-    constant = scipy.linalg.cho_solve(factor, np.ones(len(targets)))
+    solve = ridge_solver(kernel, ridge)
     goal = targets + ridge * pull
     slack = ahead = np.zeros_like(goal)
     momentum = 1.0
     for _ in range(max_rounds):
-        dual = scipy.linalg.cho_solve(factor, goal - ahead, check_finite=False)
-        intercept = dual.sum(axis=0) / constant.sum()
-        dual -= np.outer(constant, intercept)  # columns of sum 0: the intercept's optimality
+        dual, intercept = solve(goal - ahead)
         if tolerance == 0:
             break
         error = targets - (goal - ahead - ridge * dual)
@@ -199,6 +203,33 @@ def multi_output_regression(kernel, targets, pull, fit_weight, tolerance, max_ro
     return dual, intercept
 
 
+def ridge_solver(kernel, ridge):
+    """Kernel ridge regression with an intercept that is not penalised, for many targets in turn.
+
+    Args:
+        kernel: [examples, examples], positive semidefinite; overwritten.
+        ridge: Positive.
+
+    Returns:
+        A function from targets [examples, outputs] to `(dual, intercept)`, which minimise
+        trace(dual' kernel dual) * ridge + |targets - f|^2 with f = kernel dual + intercept; then
+        f = targets - ridge * dual.
+    """
+    kernel[np.diag_indices_from(kernel)] += ridge
+    # The transpose of a symmetric C array is what LAPACK factors in place.
+    factor = scipy.linalg.cho_factor(kernel.T, lower=True, overwrite_a=True, check_finite=False)
+    constant = scipy.linalg.cho_solve(factor, np.ones(len(kernel)))
+
+    def solve(targets):
+        dual = scipy.linalg.cho_solve(factor, targets, check_finite=False)
+        intercept = dual.sum(axis=0) / constant.sum()
+        return dual - np.outer(
+            constant, intercept
+        ), intercept  # columns of sum 0: optimal intercept
+
+    return solve
+
+
 def mean_distance(squared):
     """Mean distance of different examples, from the matrix of all squared ones; 1 if all are equal."""
     total = sum(np.sqrt(squared[block]).sum() for block in blocks(len(squared)))
@@ -206,6 +237,6 @@ def mean_distance(squared):
 
 
 def gaussian(squared, width):
-    """Turns squared distances into the Gaussian kernel, in place."""
+    """Turns squared distances into the Gaussian kernel, in place, and returns it."""
     squared *= -1 / (2 * width**2)
-    np.exp(squared, out=squared)
+    return np.exp(squared, out=squared)
