@@ -216,3 +216,30 @@ def test_a_killed_grid_and_two_processes_at_once_end_with_the_same_records(real_
     assert cli.main(command(tmp_path / "one", real_data, "--jobs", "2")[3:]) == 0
     assert len(numbers(tmp_path / "one")) == 4
     assert numbers(tmp_path / "two") == numbers(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_dask_workers_carry_the_grid(dermatology, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="pip install '.[cluster]'")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        code = cli.main(
+            [
+                *(
+                    "reproduce",
+                    "table4",
+                    "--datasets",
+                    "dermatology",
+                    "--methods",
+                    "proden",
+                    "plknn",
+                ),
+                *("--trials", "2", "--epochs", "2", "--no-selection", "--jobs", "2"),
+                *("--data-dir", *map(str, dermatology["data_dirs"])),
+                *("--dask", cluster.scheduler_address, "--out", str(tmp_path / "dask")),
+            ]
+        )
+    assert code == 0
+    reproduce(out=tmp_path / "here", methods=["proden", "plknn"], **dermatology)
+    assert numbers(tmp_path / "dask") == numbers(tmp_path / "here")
