@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, schedule, schedule_of
+from conftest import blobs, compiled, schedule
 
 import valen_tf as vt
 
@@ -127,22 +127,6 @@ def test_predictions_come_in_the_order_of_the_examples(shuffle):
     np.testing.assert_allclose(model.predict(batches, verbose=0), expected, rtol=1e-5)
     again = model.predict(batches, verbose=0)  # a second pass has another order
     np.testing.assert_allclose(again, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize("steps", [3, 50])
-@pytest.mark.parametrize("method", [vt.Valen, vt.baselines.D2CNN])
-def test_several_steps_a_call_change_nothing(method, steps):
-    dataset = blobs(90)
-    histories = []
-    for steps_per_execution in (1, steps):
-        model = compiled(method, dataset)
-        model.compile(
-            keras.optimizers.SGD(0.1), metrics=["accuracy"], steps_per_execution=steps_per_execution
-        )
-        data = dataset.batches(8)  # twelve steps, the last one ragged
-        callbacks = schedule_of(model, 1, 1)
-        histories.append(model.fit(data, epochs=3, callbacks=callbacks, verbose=0).history)
-    assert histories[0] == histories[1]
 
 
 # -- repeatability ------------------------------------------------------------------------------

@@ -202,7 +202,8 @@ def trials_frame(searcher):
                 "error": "" if completed else _reason(trial),
             }
         )
-    return pandas.DataFrame(rows).sort_values("score", ascending=False, ignore_index=True)
+    frame = pandas.DataFrame(rows)
+    return frame.sort_values(["score", "trial"], ascending=[False, True], ignore_index=True)
 
 
 def plot_trials(frame, space, stem):

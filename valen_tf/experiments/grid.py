@@ -176,7 +176,7 @@ def _train(run, folder):
         arrays.update(_shown(distributions, data.train))
     if run.select and not is_classical(config.method):
         record["selected"] = _selected(run, data, state.with_suffix(".select.npz"))
-    record["seconds"] = round(time.perf_counter() - started, 1)
+    record["seconds"] = round(time.perf_counter() - started, 2)
     record["peak_gigabytes"] = _peak()
     for file in (state, state.with_suffix(".select.npz")):
         file.unlink(missing_ok=True)
