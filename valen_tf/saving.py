@@ -3,7 +3,8 @@
 import keras
 
 # Imported for what they register with Keras, so that a file of any method can be read.
-from valen_tf import baselines, metrics, valen  # noqa: F401
+from valen_tf import metrics, valen  # noqa: F401
+from valen_tf.baselines import deep  # noqa: F401
 
 
 def load_model(path):
