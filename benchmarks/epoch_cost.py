@@ -1,11 +1,12 @@
-"""What a VALEN epoch costs beside a plain supervised Keras epoch of the same classifier.
+"""What an epoch of a deep method costs beside a plain supervised Keras epoch of the same classifier.
 
-    python benchmarks/epoch_cost.py [--idx FOLDER] [--examples 60000] [--rounds 5]
+    python benchmarks/epoch_cost.py [--idx FOLDER] [--methods valen proden ...] [--examples 60000]
+        [--rounds 5]
 
-Both models are trained in turns, an epoch each, on the MNIST MLP (784-300-301-302-303-10, batch 256);
-ratios are of medians over the rounds. `--idx` names a folder with MNIST-like gzipped idx files
-(train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without it the data are synthetic clusters of
-the same size. Prints a table, and JSON with `--json FILE`.
+All models are trained in turns, an epoch each, on the MNIST MLP (784-300-301-302-303-10, batch 256);
+ratios are of medians over the rounds; on a busy machine those of CPU time tell more. `--idx` names a
+folder with MNIST-like gzipped idx files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without
+it the data are synthetic clusters of the same size. Prints a table, and JSON with `--json FILE`.
 """
 
 import argparse
@@ -23,16 +24,16 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--idx", type=pathlib.Path)
+    parser.add_argument("--methods", nargs="+", default=["valen"])
     parser.add_argument("--examples", type=int, default=60_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
 
     import keras
-    import numpy as np
 
     import valen_tf as vt
-    from valen_tf import graph
+    from valen_tf.experiments.methods import method_class
 
     features, labels = _data(options)
     candidates = vt.candidates.uniform(labels, 10, flip_probability=0.5, seed=0)
@@ -53,23 +54,60 @@ def main():
     labelled = dataset.revealed().batches(256).map(lambda x, y: (x, y["candidates"]))
     after_supervised = _peak_gigabytes()
 
-    model = vt.Valen(network())
-    model.compile(optimizer(), metrics=["accuracy"])
     batches = dataset.batches(256)
+    models = {name: method_class(name)(network()) for name in options.methods}
     clock = _Clock()
-    callbacks = [vt.callbacks.WarmUp(1), vt.callbacks.GraphRebuild(10**9), clock]
-    # A warm-up epoch, then one that builds the graph and traces the step: neither is counted.
-    model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
-    model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
+
+    def epoch(name):
+        callbacks = [clock]
+        if hasattr(models[name], "set_enhancing"):
+            callbacks += [vt.callbacks.WarmUp(1), vt.callbacks.GraphRebuild(10**9)]
+        models[name].fit(batches, epochs=1, callbacks=callbacks, verbose=0)
+        return clock.seconds, clock.cpu_seconds
+
+    for name, model in models.items():
+        model.compile(optimizer(), metrics=["accuracy"])
+        # A warm-up epoch, then one that builds the graph and traces the step: neither is counted.
+        epoch(name)
+        epoch(name)
     supervised.fit(labelled, epochs=1, verbose=0)
 
-    plain, enhanced = [], []
+    plain, others = [], {name: [] for name in models}
     for _ in range(options.rounds):
-        watch = _Clock()
-        supervised.fit(labelled, epochs=1, callbacks=[watch], verbose=0)
-        plain.append(watch.seconds)
-        model.fit(batches, epochs=1, callbacks=callbacks, verbose=0)
-        enhanced.append(clock.seconds)
+        supervised.fit(labelled, epochs=1, callbacks=[clock], verbose=0)
+        plain.append((clock.seconds, clock.cpu_seconds))
+        for name, times in others.items():
+            times.append(epoch(name))
+
+    reference, reference_cpu = _medians(plain)
+    report = {
+        "examples": len(dataset),
+        "data": str(options.idx.name) if options.idx else "synthetic clusters",
+        "supervised_epoch_seconds": round(reference, 2),
+    }
+    for name, times in others.items():
+        seconds, cpu_seconds = _medians(times)
+        prefix = "" if name == "valen" else f"{name}_"
+        report[f"{name}_epoch_seconds"] = round(seconds, 2)
+        report[f"{prefix}epoch_ratio"] = round(seconds / reference, 2)
+        report[f"{prefix}epoch_cpu_ratio"] = round(cpu_seconds / reference_cpu, 2)
+    if "valen" in models:
+        seconds = report["valen_epoch_seconds"]
+        report.update(_graph_cost(models["valen"], dataset, batches, seconds))
+    report["peak_gigabytes"] = round(_peak_gigabytes(), 2)
+    report["peak_gigabytes_supervised_part"] = round(after_supervised, 2)
+    for name, value in report.items():
+        print(f"{name.replace('_', ' '):34}{value}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _graph_cost(model, dataset, batches, epoch_seconds):
+    """What rebuilding VALEN's graph takes, and how many neighbours the search finds."""
+    import numpy as np
+
+    import valen_tf as vt
+    from valen_tf import graph
 
     model._training_data = batches
     started = time.perf_counter()
@@ -80,25 +118,12 @@ def main():
     )
     sample = np.random.default_rng(0).permutation(len(embeddings))[:1000]
     recall = _recall(embeddings, graph.nearest_neighbours(embeddings, 10), sample)
-
     default_interval = vt.callbacks.GraphRebuild().every
-    epoch, reference = statistics.median(enhanced), statistics.median(plain)
-    report = {
-        "examples": len(dataset),
-        "data": str(options.idx.name) if options.idx else "synthetic clusters",
-        "supervised_epoch_seconds": round(reference, 2),
-        "valen_epoch_seconds": round(epoch, 2),
-        "epoch_ratio": round(epoch / reference, 2),
+    return {
         "graph_rebuild_seconds": round(rebuild, 2),
-        "rebuild_share_of_training": round(rebuild / default_interval / epoch, 3),
+        "rebuild_share_of_training": round(rebuild / default_interval / epoch_seconds, 3),
         "graph_recall_at_10": round(recall, 3),
-        "peak_gigabytes": round(_peak_gigabytes(), 2),
-        "peak_gigabytes_supervised_part": round(after_supervised, 2),
     }
-    for name, value in report.items():
-        print(f"{name.replace('_', ' '):34}{value}")
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _Clock():
@@ -107,12 +132,17 @@ def _Clock():
 
     class Clock(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
-            self._started = time.perf_counter()
+            self._started = time.perf_counter(), time.process_time()
 
         def on_epoch_end(self, epoch, logs=None):
-            self.seconds = time.perf_counter() - self._started
+            self.seconds = time.perf_counter() - self._started[0]
+            self.cpu_seconds = time.process_time() - self._started[1]
 
     return Clock()
+
+
+def _medians(times):
+    return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
 def _data(options):

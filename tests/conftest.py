@@ -10,6 +10,16 @@ import pytest
 
 import valen_tf as vt
 
+METHODS = [
+    vt.Valen,
+    vt.baselines.Proden,
+    vt.baselines.ValenNon,
+    vt.baselines.RC,
+    vt.baselines.CC,
+    vt.baselines.GA,
+    vt.baselines.D2CNN,
+    vt.baselines.ValenAuthors,
+]
 REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -22,6 +32,14 @@ def real_data():
     return folder
 
 
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """An export, made once for all that ask it."""
+    from served import make  # which imports this file
+
+    return make(tmp_path_factory.mktemp("served"))
+
+
 def blobs(num_examples=120, num_classes=3, *, spread=0.6, flip=0.4, seed=0):
     """Separable clusters with uniform candidate sets."""
     rng = np.random.default_rng(seed)
@@ -32,14 +50,45 @@ def blobs(num_examples=120, num_classes=3, *, spread=0.6, flip=0.4, seed=0):
     return vt.PartialLabelDataset(features.astype(np.float32), candidates, labels)
 
 
-def compiled(method, dataset, *, rate=0.1, network=None, metrics=("accuracy",), **settings):
-    """A compiled model of a method on a small network."""
+def compiled(
+    method, dataset, *, rate=0.1, network=None, metrics=("accuracy",), eager=False, **settings
+):
+    """A compiled model of a method on a small network; eager where tracing would outlast the steps."""
     if network is None:
         network = vt.networks.linear(dataset.feature_shape, dataset.num_classes)
     model = method(network, **settings)
-    model.compile(keras.optimizers.SGD(rate, momentum=0.9), metrics=list(metrics))
+    optimizer = keras.optimizers.SGD(rate, momentum=0.9)
+    model.compile(optimizer, metrics=list(metrics), run_eagerly=eager)
     return model
 
 
 def schedule(warm_up=2, rebuild=2):
     return [vt.callbacks.WarmUp(warm_up), vt.callbacks.GraphRebuild(rebuild)]
+
+
+def schedule_of(model, warm_up=2, rebuild=2):
+    """A short schedule where the method has one."""
+    return schedule(warm_up, rebuild) if hasattr(model, "set_enhancing") else []
+
+
+def record(table, data, method, trial, accuracy, **changes):
+    """A record of a run of the paper's protocol, as `valen_tf.experiments.records` describes it."""
+    from valen_tf.experiments import paper
+
+    published = paper.TABLES.get(table) or paper.FIGURES[table]
+    return {
+        **{"table": table, "data": data, "procedure": published.procedure, "rate": None},
+        **{"method": method, "trial": trial, "seed": 0, "config": {}, "schedule": "paper"},
+        **{"versions": {"python": "3.11"}, "commit": "abc123", "seconds": 12.3},
+        **{"peak_gigabytes": 1.2, "accuracy": accuracy, "accuracy_last_10": None},
+        **{"selected": None, "recovered": None, "convergence": None},
+        **changes,
+    }
+
+
+def cell(table, data, method, accuracies, **changes):
+    """Records of the trials of a cell."""
+    return [
+        record(table, data, method, trial, accuracy, **changes)
+        for trial, accuracy in enumerate(accuracies)
+    ]

@@ -2,19 +2,23 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
 import yaml
 from conftest import blobs
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.experiments import Config, read_config
-from valen_tf.experiments.run import prepare
+from valen_tf.baselines.classical import CandidateClassifier
+from valen_tf.experiments import Config, paper, prepare, read_config
+from valen_tf.experiments.methods import METHODS, is_classical, method_class
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -55,8 +59,19 @@ def test_the_shipped_config_is_the_embedded_default():
 )
 def test_every_shipped_config_is_valid_and_says_how_to_run_it(path):
     config = read_config(path)
-    assert config.data.name == path.stem in vt.datasets.NAMES
-    assert f"valen-tf train configs/{path.name}" in path.read_text()
+    if path.stem == "digits":
+        assert "valen-tf train configs/digits.yaml" in path.read_text()
+        return
+    table, _, data = re.fullmatch(r"((table|figure)-?[1-5abc])-(.*)", path.stem).groups()
+    assert config.data.name == data in vt.datasets.NAMES
+    assert f"valen-tf reproduce {table}" in path.read_text()
+    published = {**paper.TABLES, **paper.FIGURES}[table]
+    assert data in published.data
+    if published.procedure is not None:
+        assert config.data.corruption == published.procedure
+    number = paper.number(table, data, "valen") if table in paper.TABLES else None
+    if number is not None:
+        assert f"{number.mean:.2f} +- {number.std:.2f} %" in path.read_text()
 
 
 def test_a_config_survives_being_stored(tmp_path):
@@ -193,6 +208,34 @@ def test_predict_without_a_file_shows_the_held_out_part(run, capsys):
     assert "... 20 more" in capsys.readouterr().out
 
 
+def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys):
+    base, lite = tmp_path / "served" / "animals", tmp_path / "lite"
+    assert cli.main(["export", str(run), str(base), "--top-k", "2"]) == 0
+    assert str(base / "1") in capsys.readouterr().out
+    assert cli.main(["export", str(run), str(base), "--tflite", str(lite)]) == 0
+    assert sorted(path.name for path in base.iterdir()) == ["1", "2"]
+    assert sorted(path.name for path in lite.iterdir()) == [
+        "serving_default.tflite",
+        "top_k.tflite",
+    ]
+
+    served = tf.saved_model.load(base / "1").signatures
+    features = tf.constant(pandas.read_csv(animals)[["wings", "legs", "fur"]], tf.float32)
+    outputs = served["serving_default"](features=features)
+    expected = vt.experiments.predict(run, animals)
+    np.testing.assert_array_equal(outputs["class_name"].numpy().astype(str), expected["prediction"])
+    np.testing.assert_allclose(
+        outputs["probabilities"], expected[[f"p({name})" for name in NAMES]], atol=1e-5
+    )
+    assert served["top_k"](features=features)["class_names"].shape == (150, 2)
+
+    metadata = json.loads((base / "1" / "assets.extra" / "metadata.json").read_text())
+    assert metadata["class_names"] == list(NAMES)
+    assert metadata["feature_columns"] == ["wings", "legs", "fur"]
+    assert metadata["config"] == yaml.safe_load((run / "config.yaml").read_text())
+    assert metadata["scores"] == json.loads((run / "summary.json").read_text())
+
+
 def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_path):
     frame = pandas.read_csv(animals).drop(columns="truth")
     frame.to_csv(tmp_path / "unlabelled.csv", index=False)
@@ -202,6 +245,38 @@ def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_
     summary = json.loads((folder / "summary.json").read_text())
     assert set(summary) == {"covering_rate", "approximated_accuracy", "seconds"}
     assert 0 < summary["approximated_accuracy"] <= summary["covering_rate"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]), ("valen_authors", [])],
+)
+def test_a_method_named_on_the_command_line_is_trained(
+    method, settings, animals, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["data.candidates=labels", "data.label=truth", "network.name=linear"]
+    arguments = ["--method", method, "--csv", str(animals), *names, *QUICK[:2], *settings]
+    assert cli.main(["train", *arguments]) == 0
+    folder = tmp_path / "runs" / f"animals-{method}"
+    assert read_config(folder / "config.yaml").method == method
+    summary = json.loads((folder / "summary.json").read_text())
+    # An ablation belongs to a method that enhances labels.
+    assert ("ablation_accuracy" in summary) == (method == "valen_authors")
+    model = vt.load_model(folder / "model.keras")
+    if method == "d2cnn":
+        assert type(model) is vt.baselines.D2CNN and model.momentum == 0.5
+        assert type(model.optimizer) is keras.optimizers.Adam
+
+
+def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
+    for name in METHODS:
+        kind = CandidateClassifier if is_classical(name) else vt.PartialLabelModel
+        assert issubclass(method_class(name), kind)
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").split()
+    assert set(METHODS) <= set(words)
 
 
 def test_a_finished_run_is_not_run_again(run, capsys):
@@ -236,6 +311,12 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["train", "method=magic"], "`method` must be one of valen, valen_non"),
+        (["train", "--method", "magic"], "`method` must be one of valen, valen_non"),
+        (["train", "training.optimizer=lion"], "`training.optimizer` must be one of sgd, adam"),
+        (
+            ["train", "--method", "proden", "settings.momentum=0.5"],
+            "Unknown key 'momentum' in `settings`; proden takes none",
+        ),
         (["train", "network.name=resnet"], "`network.name` must be one of"),
         (["train", "settings.lambda=3"], "Unknown key 'lambda' in `settings`"),
         (["train", "nowhere.yaml"], "no config file nowhere.yaml"),
@@ -245,6 +326,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
         (["train", "data.corruption=random"], "`procedure` must be one of"),
         (["evaluate", "nowhere"], "nowhere is not a finished run"),
         (["predict", "nowhere"], "nowhere is not a finished run"),
+        (["export", "nowhere", "served"], "nowhere is not a finished run"),
     ],
 )
 def test_bad_commands_end_with_one_line(arguments, message, capsys, tmp_path, monkeypatch):

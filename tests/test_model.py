@@ -7,11 +7,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, schedule
+from conftest import blobs, compiled, schedule, schedule_of
 
 import valen_tf as vt
-
-METHODS = [vt.Valen, vt.baselines.ValenNon]
 
 
 def weights(model):
@@ -131,10 +129,27 @@ def test_predictions_come_in_the_order_of_the_examples(shuffle):
     np.testing.assert_allclose(again, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("steps", [3, 50])
+@pytest.mark.parametrize("method", [vt.Valen, vt.baselines.D2CNN])
+def test_several_steps_a_call_change_nothing(method, steps):
+    dataset = blobs(90)
+    histories = []
+    for steps_per_execution in (1, steps):
+        model = compiled(method, dataset)
+        model.compile(
+            keras.optimizers.SGD(0.1), metrics=["accuracy"], steps_per_execution=steps_per_execution
+        )
+        data = dataset.batches(8)  # twelve steps, the last one ragged
+        callbacks = schedule_of(model, 1, 1)
+        histories.append(model.fit(data, epochs=3, callbacks=callbacks, verbose=0).history)
+    assert histories[0] == histories[1]
+
+
 # -- repeatability ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+# Every other method: tests/test_persistence.py, where a resumed run repeats a whole one.
+@pytest.mark.parametrize("method", [vt.Valen, vt.baselines.ValenNon])
 def test_same_seed_same_history_to_the_bit(method):
     dataset = blobs(90)
 
@@ -425,12 +440,13 @@ def test_export_serves_the_classifier_alone(tmp_path):
     dataset = blobs(40)
     model = compiled(vt.Valen, dataset)
     model.fit(dataset, epochs=2, callbacks=schedule(1), verbose=0)
-    model.export(tmp_path / "served" / "1", verbose=False)
-    served = tf.saved_model.load(str(tmp_path / "served" / "1"))
+    model.export(tmp_path / "served" / "1")
+    served = tf.saved_model.load(tmp_path / "served" / "1")
+    outputs = served.signatures["serving_default"](features=tf.constant(dataset.features))
     np.testing.assert_allclose(
-        served.serve(dataset.features), model.predict(dataset.features, verbose=0), rtol=1e-5
+        outputs["probabilities"], model.predict(dataset.features, verbose=0), rtol=1e-5
     )
-    assert len(served.variables) == len(model.classifier.weights)
+    assert len(served.weights) == len(model.classifier.weights)
 
 
 def how_it_should_feel(name):

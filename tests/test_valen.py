@@ -47,15 +47,17 @@ def test_objective_is_the_papers_worked_out_in_numpy():
     model = trained(dataset, compatibility_weight=0.7, label_weight=0.3, graph_weight=0.2)
     index = np.array([3, 50, 17, 8, 29])
     candidates = dataset.candidates[index].astype(np.float64)
-    logits = model.classifier(dataset.features[index])
-    terms = model.objective(logits, tf.constant(candidates, tf.float32), tf.constant(index))
+    features = dataset.features[index]
+    logits = model.classifier(features)
+    sets = tf.constant(candidates, tf.float32)
+    terms = model.objective(features, logits, sets, tf.constant(index))
 
     logits = logits.numpy().astype(np.float64)
     log_prediction = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     confidence = np.exp(log_prediction) * candidates
     confidence /= confidence.sum(axis=1, keepdims=True)
     alpha = model.concentrations()[index].astype(np.float64)
-    seed = model._step_seed()
+    seed = model.step_seed()
     log_d = vt.dirichlet.log_sample(tf.constant(alpha, tf.float32), seed=seed).numpy()
     d = np.exp(log_d)
 
@@ -88,7 +90,8 @@ def test_singleton_sets_make_the_classification_term_cross_entropy(enhancing):
     model.enhancing = enhancing
     index = tf.range(90)
     logits = model.classifier(dataset.features)
-    terms = model.objective(logits, tf.constant(dataset.candidates, tf.float32), index)
+    sets = tf.constant(dataset.candidates, tf.float32)
+    terms = model.objective(dataset.features, logits, sets, index)
     expected = keras.losses.sparse_categorical_crossentropy(
         dataset.labels, logits, from_logits=True
     )
@@ -101,8 +104,9 @@ def test_the_classifiers_risk_sends_no_gradient_into_the_encoder_nor_the_elbo_in
     index = tf.range(20)
     candidates = tf.constant(dataset.candidates[:20], tf.float32)
     with tf.GradientTape(persistent=True) as tape:
-        logits = model.classifier(dataset.features[:20])
-        terms = model.objective(logits, candidates, index)
+        features = dataset.features[:20]
+        logits = model.classifier(features)
+        terms = model.objective(features, logits, candidates, index)
     classifier = model.classifier.trainable_variables
     enhancement = [*model.encoder.trainable_variables, *model.decoder.trainable_variables]
     assert all(g is None for g in tape.gradient(terms["classification"], enhancement))

@@ -18,10 +18,12 @@ _MODULES = (
     "datasets",
     "dirichlet",
     "experiments",
+    "export",
     "graph",
     "losses",
     "metrics",
     "networks",
+    "tuning",
 )
 _OBJECTS = {
     "PartialLabelDataset": "data",

@@ -76,3 +76,19 @@ def check_indices(argument, values, num_examples, limit):
     inside = (values >= 0) & (values < limit)
     require_rows(inside, f"`{argument}` must be in [0, {limit})", values)
     return values.astype(np.int64, copy=False)
+
+
+def check_settings(*, positive=None, not_negative=None, shares=None):
+    """Refuses settings that make no sense, by name.
+
+    Args:
+        positive: Settings, a dict, that must be above 0.
+        not_negative: Those that must be at least 0.
+        shares: Those that must be from 0 to 1.
+    """
+    for argument, value in (positive or {}).items():
+        require(value > 0, f"`{argument}` must be positive", f"{argument}={value}")
+    for argument, value in (not_negative or {}).items():
+        require(value >= 0, f"`{argument}` must not be negative", f"{argument}={value}")
+    for argument, value in (shares or {}).items():
+        require(0 <= value <= 1, f"`{argument}` must be in [0, 1]", f"{argument}={value}")

@@ -1,4 +1,4 @@
-"""The command line: `valen-tf train | evaluate | predict | data`."""
+"""The command line: `valen-tf train | evaluate | predict | export | tune | reproduce | data`."""
 
 import argparse
 import hashlib
@@ -16,7 +16,7 @@ def main(arguments=None):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         options.run(options)
-    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         print(f"valen-tf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -27,7 +27,8 @@ def main(arguments=None):
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="valen-tf", description="Train classifiers from candidate labels with VALEN."
+        prog="valen-tf",
+        description="Train classifiers from candidate labels with VALEN and others.",
     )
     parser.add_argument("--version", action="version", version=valen_tf.__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -40,8 +41,16 @@ def _parser():
     )
     train.add_argument("config", nargs="?", help="YAML file; see configs/")
     train.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    train.add_argument(
+        "--method",
+        metavar="NAME",
+        help="valen (the default), valen_non, valen_authors, proden, rc, cc, d2cnn, ga, clpl, plsvm, "
+        "plknn, ipal or plle",
+    )
     train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
-    train.add_argument("--out", help="run folder (default: runs/ and the name of the data)")
+    train.add_argument(
+        "--out", help="run folder (default: runs/ and the name of the data, the method)"
+    )
     train.set_defaults(run=_train)
 
     evaluate = commands.add_parser("evaluate", help="scores of a finished run")
@@ -54,6 +63,81 @@ def _parser():
     predict.add_argument("--csv", help="predict for this file instead of the run's held-out part")
     predict.add_argument("--output", help="CSV file to write (default: print the first rows)")
     predict.set_defaults(run=_predict)
+
+    export = commands.add_parser(
+        "export",
+        help="the classifier of a finished run as SavedModel for TF Serving",
+        description="Writes the next version, DIR/1, DIR/2, ...; DIR is TF Serving's --model_base_path.",
+    )
+    export.add_argument("folder", help="run folder")
+    export.add_argument("base", metavar="DIR", help="folder of the versions")
+    export.add_argument(
+        "--top-k", type=int, default=5, metavar="K", help="classes in signature top_k (default: 5)"
+    )
+    export.add_argument("--tflite", metavar="DIR", help="write TFLite files to this folder as well")
+    export.set_defaults(run=_export)
+
+    tune = commands.add_parser(
+        "tune",
+        help="search values of a config without true labels; the same command continues",
+        description="Searches, by default, the paper's lambda and epsilon, judged by held-out candidate "
+        "sets alone, and writes the best config for `valen-tf train`. The test part is not touched.",
+    )
+    tune.add_argument("config", nargs="?", help="YAML file; see configs/")
+    tune.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    tune.add_argument("--method", metavar="NAME", help="as in `valen-tf train`")
+    tune.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
+    tune.add_argument(
+        "--trials", type=int, default=20, help="default: 20; hyperband decides itself"
+    )
+    tune.add_argument("--tuner", choices=("random", "bayesian", "hyperband"), default="bayesian")
+    tune.add_argument(
+        "--objective",
+        choices=("approximated_accuracy", "covering_rate"),
+        default="approximated_accuracy",
+        help="label-free score on the held-out candidate sets (default: approximated_accuracy)",
+    )
+    tune.add_argument(
+        "--space",
+        nargs="+",
+        metavar="KEY=LOW:HIGH",
+        help="values to search instead, e.g. settings.graph_weight=1:100 training.rebuild_every=1:50",
+    )
+    tune.add_argument("--out", help="folder (default: tuning/ and the name of the data)")
+    tune.set_defaults(run=_tune)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="the paper's tables and figures, from one command; the same command continues",
+        description="Trains what tables and figures need, keeps a record of each run in --out, and writes "
+        "RESULTS.md there from the records. What is done is not done again.",
+    )
+    targets = ["table1", "table2", "table3", "table4", "table5"]
+    targets += ["figure-a", "figure-b", "figure-c", "all"]
+    reproduce.add_argument(
+        "targets", nargs="*", default=["all"], metavar="TARGET", help=", ".join(targets)
+    )
+    reproduce.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    reproduce.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all at hand")
+    reproduce.add_argument(
+        "--data-dir", nargs="+", default=[], metavar="DIR", help="folders with the data sets' files"
+    )
+    reproduce.add_argument(
+        "--quick", action="store_true", help="everything in small, to see it work"
+    )
+    reproduce.add_argument("--trials", type=int, help="default: 5, as in the paper")
+    reproduce.add_argument("--epochs", type=int, help="default: 500, as in the paper")
+    reproduce.add_argument("--examples", type=int, help="training examples (default: all)")
+    reproduce.add_argument(
+        "--no-selection",
+        action="store_true",
+        help="leave out the second training that chooses an epoch by held-out candidate sets",
+    )
+    reproduce.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    reproduce.add_argument("--dask", metavar="ADDRESS", help="run on this Dask scheduler's workers")
+    reproduce.add_argument("--out", default="reproduction", help="folder (default: reproduction)")
+    reproduce.add_argument("--page", help="Markdown file to write (default: RESULTS.md in --out)")
+    reproduce.set_defaults(run=_reproduce)
 
     data = commands.add_parser("data", help="the data sets: list them, check a copy, describe all")
     data_commands = data.add_subparsers(required=True, metavar="COMMAND")
@@ -122,7 +206,8 @@ def _add_corruption_commands(data_commands):
     corrupt.set_defaults(run=_data_corrupt)
 
 
-def _train(options):
+def _config(options):
+    """The config that the arguments name, and a name for what it runs on."""
     from valen_tf import experiments
 
     overrides = list(options.overrides)
@@ -131,14 +216,90 @@ def _train(options):
         options.config = None
     if options.csv:
         overrides.append(f"data.csv={options.csv}")
+    if options.method:
+        overrides.append(f"method={options.method}")
     config = experiments.read_config(options.config, overrides)
-    name = os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
-    folder = options.out or os.path.join("runs", name)
+    return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
+
+
+def _train(options):
+    from valen_tf import experiments
+
+    config, name = _config(options)
+    run = name if config.method == "valen" else f"{name}-{config.method}"
+    folder = options.out or os.path.join("runs", run)
     summary = experiments.train(config, folder)
     _show(summary, title=f"{config.method} on {name}")
     print(
         f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use it."
     )
+
+
+def _tune(options):
+    from valen_tf import experiments, tuning
+
+    config, name = _config(options)
+    folder = options.out or os.path.join("tuning", name)
+    space = options.space and dict(map(_range, options.space))
+    dataset = experiments.prepare(config).train
+    searcher = tuning.search(
+        dataset,
+        folder,
+        config,
+        trials=options.trials,
+        tuner=options.tuner,
+        objective=options.objective,
+        space=space,
+    )
+    if os.path.exists(os.path.join(folder, "best.yaml")):
+        frame = tuning.trials_frame(searcher)
+        print(frame.head(10).to_string(index=False, float_format="%.4g"))
+        print(
+            f"`valen-tf train {folder}/best.yaml` trains with the best; all trials are in {folder}."
+        )
+
+
+def _range(text):
+    key, equals, bounds = text.partition("=")
+    low, colon, high = bounds.partition(":")
+    try:
+        numbers = [int(part) if part.isdigit() else float(part) for part in (low, high)]
+    except ValueError:
+        numbers = []
+    if not (equals and colon and numbers):
+        raise ValueError(f"`--space` takes KEY=LOW:HIGH. Received: {text!r}")
+    return key, tuple(numbers)
+
+
+def _reproduce(options):
+    import contextlib
+
+    from valen_tf.experiments.reproduce import TARGETS, reproduce
+
+    targets = TARGETS if "all" in options.targets else options.targets
+    backend = contextlib.nullcontext()
+    if options.dask:
+        import joblib
+        from dask.distributed import Client
+
+        Client(options.dask)
+        backend = joblib.parallel_config(backend="dask")
+    with backend:
+        page = reproduce(
+            targets,
+            options.out,
+            page=options.page,
+            jobs=options.jobs,
+            methods=options.methods,
+            datasets=options.datasets,
+            data_dirs=options.data_dir,
+            quick=options.quick,
+            trials=options.trials,
+            epochs=options.epochs,
+            examples=options.examples,
+            select=not options.no_selection,
+        )
+    print(f"The tables and figures are in {page}.")
 
 
 def _evaluate(options):
@@ -157,6 +318,17 @@ def _predict(options):
         print(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:
             print(f"... {len(frame) - 10} more; --output FILE writes all")
+
+
+def _export(options):
+    from valen_tf import experiments
+
+    version = experiments.export(
+        options.folder, options.base, top_k=options.top_k, tflite=options.tflite
+    )
+    print(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
+    if options.tflite:
+        print(f"TFLite files in {options.tflite}")
 
 
 def _data_list(options):
@@ -232,12 +404,13 @@ def _data_clean_network(options):
 def _data_corrupt(options):
     out = _output(options.out, ".npz")
     from valen_tf import corruption
+    from valen_tf.experiments.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
     train, _ = _parts(options)
     network = None
     if options.network is not None:
-        network = _read_network(pathlib.Path(options.network), options.name, train.feature_shape)
+        network = read_network(options.network, options.name, train.feature_shape)
     corrupted = corruption.corrupt(
         train, options.procedure, rate=rate, network=network, seed=options.seed
     )
@@ -267,26 +440,6 @@ def _parts(options):
 
     dataset = datasets.load(options.name, options.data_dir)
     return dataset if isinstance(dataset, tuple) else dataset.split(0.2, seed=options.seed)
-
-
-def _read_network(path, name, feature_shape):
-    from valen_tf import clean_networks, saving
-
-    if not path.exists():
-        raise FileNotFoundError(f"There is no network file {path}.")
-    if path.suffix == ".keras":
-        try:
-            return saving.load_model(path)
-        # Keras has an error of another kind for every way in which a file can be wrong.
-        except Exception as error:
-            reason = str(error).strip().split("\n")[0]
-            raise ValueError(f"{path} is not a model that Keras can read: {reason}") from error
-    if name not in clean_networks.NORMALIZATIONS:
-        raise ValueError(
-            f"{path} would be PyTorch's weights, whose normalisation is known for "
-            f"{', '.join(clean_networks.NORMALIZATIONS)}. Received: {name}"
-        )
-    return clean_networks.load_clean_network(path, normalization=name, feature_shape=feature_shape)
 
 
 def _output(path, suffix):

@@ -2,17 +2,17 @@
 
 import dataclasses
 import functools
-import itertools
 import os
 import pathlib
 
 import numpy as np
 
-from valen_tf.checks import check_candidates, check_features, check_indices, require, require_rows
+from valen_tf.checks import check_candidates, check_features, check_indices, require
+from valen_tf.readers import Readers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PartialLabelDataset:
+class PartialLabelDataset(Readers):
     """Examples with a set of candidate labels each.
 
     A true label need not be among the candidates: real annotators miss it (`label_coverage`).
@@ -92,142 +92,6 @@ class PartialLabelDataset:
         if self.labels is None:
             return None
         return float(self.candidates[np.arange(len(self)), self.labels].mean())
-
-    @classmethod
-    def from_label_lists(cls, features, label_lists, *, class_names=None, labels=None):
-        """Builds a data set from a list of labels per example, each a name or a class number.
-
-        Args:
-            features: Numbers `[examples, ...]`.
-            label_lists: The candidates of each example, such as `[["cat", "dog"], ["dog"]]`.
-            class_names: By default the names seen, sorted; none if the labels are numbers.
-            labels: The true labels, names or numbers, or `None`.
-
-        Example:
-            >>> PartialLabelDataset.from_label_lists([[0.0], [1.0]], [["b", "a"], ["b"]]).candidates
-            array([[1, 1],
-                   [0, 1]], dtype=uint8)
-        """
-        label_lists = list(label_lists)
-        lists = np.array([not isinstance(names, str) for names in label_lists], dtype=bool)
-        require_rows(lists, "`label_lists` must hold a list for each example", "a string")
-        lengths = np.array([len(names) for names in label_lists], dtype=np.int64)
-        require_rows(lengths > 0, "`label_lists` must name a label in every row", "none")
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        entries = list(itertools.chain.from_iterable(label_lists))
-        known = entries if labels is None else [*entries, *labels]
-        if class_names is None:
-            class_names = sorted({str(name) for name in known if isinstance(name, str)}) or None
-        classes = class_names or range(int(max(known, default=0)) + 1)
-        candidates = np.zeros((len(lengths), len(classes)), dtype=np.uint8)
-        candidates[rows, _encode("candidates", entries, rows, classes)] = 1
-        if labels is not None:
-            labels = _encode("labels", labels, range(len(labels)), classes)
-        return cls(features, candidates, labels, class_names)
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame,
-        *,
-        candidates="candidates",
-        label=None,
-        features=None,
-        class_names=None,
-        separator="|",
-    ):
-        """Builds a data set from a pandas data frame, one row per example.
-
-        Args:
-            frame: `pandas.DataFrame`.
-            candidates: Column of candidate names, such as `"cat|dog"`.
-            label: Column of true names, or `None`.
-            features: Numeric feature columns; by default all the others.
-            class_names: By default the names seen, sorted.
-            separator: What stands between two names.
-
-        Example:
-            >>> import pandas
-            >>> frame = pandas.DataFrame({"size": [1.0, 9.0], "candidates": ["cat | dog", "dog"]})
-            >>> PartialLabelDataset.from_frame(frame).class_names
-            ('cat', 'dog')
-        """
-        import pandas as pd
-
-        targets = [candidates] if label is None else [candidates, label]
-        if features is None:
-            features = [column for column in frame.columns if column not in targets]
-        for column in [*targets, *features]:
-            require(column in frame, f"`frame` must have a column {column!r}", [*frame.columns])
-        for column in features:
-            numeric = pd.api.types.is_numeric_dtype(frame[column])
-            rule = f"Feature column {column!r} must be numeric; `features` names the ones to use"
-            require(numeric, rule, f"dtype={frame[column].dtype}")
-        cells = {}
-        for column in targets:
-            texts = frame[column].astype(object).where(frame[column].notna(), "")
-            cells[column] = [str(text).strip() for text in texts]
-            filled = np.array([text != "" for text in cells[column]], dtype=bool)
-            require_rows(filled, f"Column {column!r} must be filled in every row", "nothing")
-        names = [[name.strip() for name in text.split(separator)] for text in cells[candidates]]
-        return cls.from_label_lists(
-            frame[list(features)].to_numpy(dtype=np.float32, na_value=np.nan),
-            [list(filter(None, row)) for row in names],  # "cat|" is a cat alone
-            class_names=class_names,
-            labels=cells.get(label),
-        )
-
-    @classmethod
-    def from_csv(cls, path, *, candidates="candidates", label=None, **options):
-        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s."""
-        import pandas as pd
-
-        # The names once more, as untouched text: a class may be called "NA" or "007".
-        names = pd.read_csv(
-            path, usecols=lambda name: name in (candidates, label), dtype=str, keep_default_na=False
-        )
-        frame = pd.read_csv(path).assign(**names)
-        return cls.from_frame(frame, candidates=candidates, label=label, **options)
-
-    @classmethod
-    def from_tf_data(cls, dataset):
-        """Gathers a finite `tf.data.Dataset`, batched or not, into arrays.
-
-        Args:
-            dataset: Elements `(features, candidates)`, or `(features, targets)` with a dictionary
-                of `"candidates"` and, optionally, `"index"` (the row an example takes) and
-                `"label"`.
-
-        Example:
-            >>> data = PartialLabelDataset([[1.0], [2.0], [3.0]], np.ones((3, 2)))
-            >>> PartialLabelDataset.from_tf_data(data.batches(2)).features.tolist()
-            [[1.0], [2.0], [3.0]]
-        """
-        import tensorflow as tf
-
-        finite = dataset.cardinality() != tf.data.INFINITE_CARDINALITY
-        require(finite, "`dataset` must be finite", "an endless one; use `dataset.take(...)`")
-        spec = dataset.element_spec
-        pair = isinstance(spec, tuple) and len(spec) == 2
-        if pair and isinstance(spec[1], tf.TensorSpec):
-            dataset = dataset.map(lambda features, sets: (features, {"candidates": sets}))
-            spec = dataset.element_spec
-        pair = pair and isinstance(spec[1], dict) and "candidates" in spec[1]
-        rule = '`dataset` must give (features, candidates) or (features, {"candidates": ...})'
-        require(pair, rule, f"element_spec={spec}")
-        rank = spec[1]["candidates"].shape.rank
-        require(rank in (1, 2), "`dataset` must give candidates of rank 1 or 2", f"rank={rank}")
-        parts = list((dataset.batch(1024) if rank == 1 else dataset).as_numpy_iterator())
-        require(parts, "`dataset` must hold at least one example", "none")
-        features = np.concatenate([features for features, _ in parts])
-        targets = {key: np.concatenate([part[key] for _, part in parts]) for key in spec[1]}
-        gathered = cls(features, targets["candidates"], targets.get("label"))
-        if "index" not in targets:
-            return gathered
-        index = check_indices("index", targets["index"], len(gathered), len(gathered))
-        once = np.bincount(index, minlength=len(gathered)) == 1
-        require_rows(once, "`index` must give every row once", "none, or several,")
-        return gathered.take(np.argsort(index))
 
     @classmethod
     def load(cls, path):
@@ -416,22 +280,13 @@ class PartialLabelDataset:
 
         num_batches = tf.data.experimental.assert_cardinality(-(-len(self) // batch_size))
         dataset = tf.data.Dataset.range(1).flat_map(indices).map(gather).apply(num_batches)
-        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        # tf.data's tuner measures for longer than an epoch of a small data set takes, and ending its
+        # thread costs as much again: half of such an epoch. There is nothing here for it to tune.
+        untuned = tf.data.Options()
+        untuned.autotune.enabled = False
+        dataset = dataset.prefetch(2).with_options(untuned)
         dataset.epoch = epoch
         return dataset
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(PartialLabelDataset))
-
-
-def _encode(what, entries, rows, classes):
-    """Class numbers of names, or of numbers that are in range."""
-    named = any(isinstance(entry, str) for entry in entries)
-    number_of = {entry: n for n, entry in enumerate(classes if named else range(len(classes)))}
-    numbers = np.array([number_of.get(entry, -1) for entry in entries], dtype=np.int64)
-    for position in np.flatnonzero(numbers < 0)[:1]:
-        raise ValueError(
-            f"The {what} must be among `class_names`. Received: {entries[position]!r} in row "
-            f"{rows[position]}; class_names={list(classes)}"
-        )
-    return numbers

@@ -1,6 +1,7 @@
-"""The formulas of the objective (Xu et al., 2021), one function each: [batch, classes] -> [batch].
+"""The formulas of the objectives, one function each, mostly [batch, classes] -> [batch].
 
-`candidates` is a 0/1 array [batch, classes] with at least one candidate in every row.
+VALEN's come first (Xu et al., 2021), then those of the methods it is compared with. `candidates` is a
+0/1 array [batch, classes] with at least one candidate in every row.
 """
 
 import tensorflow as tf
@@ -133,3 +134,146 @@ def graph_reconstruction(distribution, adjacency):
     """
     rebuilt = tf.sigmoid(tf.matmul(distribution, distribution, transpose_b=True))  # [batch, batch]
     return tf.reduce_mean((tf.cast(adjacency, rebuilt.dtype) - rebuilt) ** 2, axis=-1)
+
+
+def candidate_likelihood(logits, candidates):
+    """Negative log probability that the label is a candidate: - log sum_{j in S} softmax(logits)_j.
+
+    The classifier-consistent loss of Feng et al. (2020, CC), up to a constant that the candidate sets
+    alone decide. It says nothing on how the candidates share their probability.
+
+    Args:
+        logits: [batch, classes].
+        candidates: [batch, classes], 0 or 1.
+
+    Returns:
+        [batch].
+
+    Example:
+        >>> candidate_likelihood(tf.zeros([1, 4]), tf.constant([[1, 1, 0, 0]])).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    inside = tf.where(tf.cast(candidates, tf.bool), logits, -float("inf"))
+    return tf.reduce_logsumexp(logits, axis=-1) - tf.reduce_logsumexp(inside, axis=-1)
+
+
+def candidate_entropy(logits, candidates):
+    """Entropy of the `confidence`: how undecided the classifier is among the candidates.
+
+    Args:
+        logits: [batch, classes].
+        candidates: [batch, classes], 0 or 1.
+
+    Returns:
+        [batch], from 0 to the logarithm of the number of candidates.
+
+    Example:
+        >>> candidate_entropy(tf.constant([[0.0, 0.0, 9.0]]), tf.constant([[1, 1, 0]])).numpy().round(4)
+        array([0.6931], dtype=float32)
+    """
+    # A finite logit for the others: -inf minus the normaliser would be 0 * inf in the gradient.
+    inside = tf.where(tf.cast(candidates, tf.bool), logits, logits.dtype.min / 2)
+    return -tf.reduce_sum(confidence(logits, candidates) * tf.nn.log_softmax(inside), axis=-1)
+
+
+def ramp_up(progress):
+    """Weight that grows smoothly to 1: exp(-5 (1 - progress)^2) (Laine & Aila, 2017).
+
+    Args:
+        progress: Share of the ramp that lies behind; beyond 1 the weight stays 1.
+
+    Example:
+        >>> ramp_up(tf.constant([0.0, 0.5, 1.0, 7.0])).numpy().round(4)
+        array([0.0067, 0.2865, 1.    , 1.    ], dtype=float32)
+    """
+    return tf.exp(-5.0 * (1.0 - tf.minimum(progress, 1.0)) ** 2)
+
+
+def temporal_ensemble(ensemble, prediction, times, momentum):
+    """Moving average of an example's predictions over the epochs, its bias corrected at every step.
+
+    Laine & Aila (2017) keep Z <- momentum Z + (1 - momentum) prediction, from Z = 0, and use
+    Z / (1 - momentum^times), as Z starts too small. Kept in its corrected form, the average is a mixture
+    at all times: with Z = (1 - momentum^times) ensemble,
+
+        ensemble <- (momentum (1 - momentum^times) ensemble + (1 - momentum) prediction)
+                    / (1 - momentum^(times + 1)),
+
+    whose two weights sum to one. The first prediction replaces what was there before.
+
+    Args:
+        ensemble: [batch, classes], the corrected average of the predictions so far.
+        prediction: [batch, classes].
+        times: How many predictions the average holds.
+        momentum: Weight of the past, in [0, 1).
+
+    Returns:
+        [batch, classes], the corrected average with the new prediction in it.
+
+    Example:
+        >>> old, new = tf.constant([[1.0, 0.0]]), tf.constant([[0.0, 1.0]])
+        >>> temporal_ensemble(old, new, times=1, momentum=0.5).numpy().round(4)
+        array([[0.3333, 0.6667]], dtype=float32)
+    """
+    momentum = tf.cast(momentum, prediction.dtype)
+    # The new prediction's; exactly 1 at first, as both differences are then the same number.
+    share = (1.0 - momentum) / (1.0 - momentum ** (tf.cast(times, prediction.dtype) + 1.0))
+    return (1.0 - share) * ensemble + share * prediction
+
+
+def complementary_risks(logits, candidates):
+    """Each class's part in the unbiased risk when every label outside the set is a complementary one.
+
+    Ishida et al. (2019) rebuild the risk of class k, the mean of 1[y = k] l_k with l_k = - log p_k, from
+    one label per example that is wrong. With several, s = classes - |S|, it is the mean of
+
+        l_k (1[k in S] - (|S| - 1) / s  1[k not in S]).
+
+    If the s wrong labels are a uniform draw, k != y is among them with probability s / (classes - 1),
+    and the factor of l_k has the mean (1 - s / (classes - 1)) - (|S| - 1) / (classes - 1) = 0, as
+    |S| = classes - s; k = y is always inside and keeps its 1. This is the estimator of Feng et al. (2020,
+    Learning with Multiple Complementary Labels) for sets of any sizes. It is also what Ishida's gives
+    when the set is taken apart into its s labels and each of them weighs 1 / s: then the factor is
+    1 - (classes - 1) / s outside, which is the same number. So every example weighs one.
+
+    A set of one candidate leaves the cross-entropy; a full set, which says nothing, leaves zero.
+
+    Args:
+        logits: [batch, classes].
+        candidates: [batch, classes], 0 or 1.
+
+    Returns:
+        [batch, classes], whose mean over the batch estimates each class's risk; it may be negative.
+
+    Example:
+        >>> complementary_risks(tf.zeros([1, 4]), tf.constant([[1, 1, 0, 0]])).numpy().round(4)
+        array([[ 1.3863,  1.3863, -0.6931, -0.6931]], dtype=float32)
+    """
+    inside = tf.cast(candidates, logits.dtype)
+    size = tf.reduce_sum(inside, axis=-1, keepdims=True)  # [batch, 1]
+    others = tf.cast(tf.shape(inside)[-1], logits.dtype) - size  # [batch, 1]
+    factor = inside - (1.0 - inside) * tf.math.divide_no_nan(size - 1.0, others)
+    factor *= tf.cast(others > 0, logits.dtype)
+    return -factor * tf.nn.log_softmax(logits)
+
+
+def gradient_ascent(risks):
+    """The loss of Ishida et al. (2019, Algorithm 1): descend on the risk, or ascend where it overfits.
+
+    A true class's risk is never negative, an estimate that is has been overfitted. As long as no class's
+    risk over the batch is negative, their sum is minimised; otherwise the negative ones, and only they,
+    are raised: the loss is then minus their sum.
+
+    Args:
+        risks: [batch, classes], from `complementary_risks`.
+
+    Returns:
+        [batch], whose mean is the loss.
+
+    Example:
+        >>> gradient_ascent(tf.constant([[1.0, -0.5], [2.0, -1.5]])).numpy()
+        array([0.5, 1.5], dtype=float32)
+    """
+    negative = tf.reduce_mean(risks, axis=0) < 0  # [classes]
+    direction = tf.where(tf.reduce_any(negative), -tf.cast(negative, risks.dtype), 1.0)
+    return tf.reduce_sum(direction * risks, axis=-1)

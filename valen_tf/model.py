@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, losses
+from valen_tf import contract, export, losses
 from valen_tf.data import PartialLabelDataset
 from valen_tf.tables import TabledModel
 
@@ -45,9 +45,18 @@ class PartialLabelModel(TabledModel):
 
     # -- what a method defines ------------------------------------------------------------------
 
-    def objective(self, logits, candidates, index):
+    def objective(self, features, logits, candidates, index):
         """The terms whose sum is minimised, by name, each [batch]."""
         raise NotImplementedError
+
+    def remember(self, features, logits, candidates, index):
+        """What is kept of a batch's examples after a step: by default the confidences in their labels."""
+        self.set_weights_of(index, losses.confidence(logits, candidates))
+
+    @classmethod
+    def default_optimizer(cls):
+        """The classifier's optimiser where `compile` names none: that of the method's literature."""
+        return keras.optimizers.SGD(1e-2, momentum=0.9)
 
     def label_distributions(self):
         """What was recovered for each training example: [examples, classes], zero off the candidates."""
@@ -70,11 +79,12 @@ class PartialLabelModel(TabledModel):
         candidates, index = targets["candidates"], targets["index"]
         with tf.GradientTape() as tape:
             logits = self.classifier(features, training=True)  # [batch, classes]
-            terms = self.objective(logits, candidates, index)
+            terms = self.objective(features, logits, candidates, index)
             loss = tf.add_n([tf.reduce_mean(term) for term in terms.values()])
-            penalty = tf.add_n(self.classifier.losses) if self.classifier.losses else 0.0
+            penalty = tf.add_n(self.losses) if self.losses else 0.0
             total = loss + penalty
         self.apply_gradients(tape, total)
+        self.remember(features, logits, candidates, index)
         batch_size = tf.shape(index)[0]
         self._loss_tracker.update_state(total, sample_weight=batch_size)
         for name, term in terms.items():
@@ -82,22 +92,21 @@ class PartialLabelModel(TabledModel):
         return self.compute_metrics(features, targets, tf.nn.softmax(logits))
 
     def apply_gradients(self, tape, loss):
-        """Updates the classifier; a method with further networks updates them here too."""
-        variables = self.classifier.trainable_variables
+        """Updates what is trained; a method with a second optimiser uses it here."""
+        variables = self.trained_variables()
         self.optimizer.apply(tape.gradient(loss, variables), variables)
 
-    def progressive_weights(self, logits, candidates, index):
-        """The weights of a batch's labels [batch, classes], replaced by the current confidences.
+    def trained_variables(self):
+        """What `optimizer` updates."""
+        return self.classifier.trainable_variables
 
-        They start uniform over the candidates; after every step they become the prediction restricted
-        to them (PRODEN: Lv et al., 2020).
-        """
-        table = self.tables["weights"]
-        weights = tf.gather(table, index)
-        confidence = losses.confidence(tf.stop_gradient(logits), candidates)
-        with tf.control_dependencies([weights]):
-            table.scatter_nd_update(index[:, None], confidence)
-        return weights
+    def weights_of(self, index):
+        """The stored weights of a batch's labels [batch, classes], at first uniform over the candidates."""
+        return tf.gather(self.tables["weights"], index)
+
+    def set_weights_of(self, index, weights):
+        """Replaces the weights of a batch's labels, in place."""
+        self.tables["weights"].scatter_nd_update(index[:, None], weights)
 
     def test_step(self, data):
         """Cross-entropy against the prediction restricted to the candidates, and the metrics."""
@@ -116,11 +125,11 @@ class PartialLabelModel(TabledModel):
 
     # -- compile, fit, evaluate, predict --------------------------------------------------------
 
-    def compile(self, optimizer="sgd", *, metrics=None, **kwargs):
+    def compile(self, optimizer=None, *, metrics=None, **kwargs):
         """As Keras's, without a loss: the method brings its own.
 
         Args:
-            optimizer: The classifier's optimiser.
+            optimizer: The classifier's optimiser; by default that of the method's literature.
             metrics: Keras metrics or their names.
             **kwargs: `run_eagerly`, `steps_per_execution`, `jit_compile` of `keras.Model.compile`.
         """
@@ -130,9 +139,10 @@ class PartialLabelModel(TabledModel):
                     f"`{argument}` cannot be set: {type(self).__name__} brings its own loss. "
                     f"Received: {argument} in compile()"
                 )
+        optimizer = self.default_optimizer() if optimizer is None else optimizer
         super().compile(optimizer=optimizer, metrics=metrics, **kwargs)
         if not self.optimizer.built:
-            self.optimizer.build(self.classifier.trainable_variables)
+            self.optimizer.build(self.trained_variables())
 
     def compile_from_config(self, config):
         """Compiles a loaded model as it was when saved."""
@@ -235,15 +245,39 @@ class PartialLabelModel(TabledModel):
             return {"probabilities": probabilities, "index": targets["index"]}
         return probabilities
 
-    def export(self, filepath, **kwargs):
-        """Writes the classifier, and nothing of the training, as SavedModel: features to probabilities.
+    def export(self, filepath, *, class_names=None, top_k=5, warm_up=None, metadata=None, **kwargs):
+        """Writes the classifier, and nothing of the training, as SavedModel for TF Serving.
+
+        `valen_tf.export` describes its signatures. Whoever keeps several versions in a folder writes the
+        next one by `valen_tf.export.new_version(model.classifier, "served/lost")`.
 
         Args:
-            filepath: Folder to write; TF Serving expects its last part to be a version number.
-            **kwargs: As in `keras.Model.export`.
+            filepath: Folder to write, which must not exist; TF Serving expects its last part to be a
+                version number, as in `"served/lost/1"`.
+            class_names: Names of the classes, as `PartialLabelDataset.class_names` has them; their
+                numbers by default.
+            top_k: Number of classes that the signature `top_k` gives, or all if there are fewer.
+            warm_up: Features [rows, ...] of the requests that a server warms up with; one row of zeros by
+                default.
+            metadata: Dict of further values for the file `assets.extra/metadata.json`.
+            **kwargs: None: the other arguments of `keras.Model.export` are refused.
         """
-        outputs = keras.layers.Softmax(name="probabilities")(self.classifier.output)
-        keras.Model(self.classifier.input, outputs).export(filepath, **kwargs)
+        if kwargs:
+            raise TypeError(
+                f"`{next(iter(kwargs))}` is not supported: the export is always a SavedModel with "
+                "signatures of its own; `valen_tf.export.tflite` makes TFLite files of it, and "
+                "`model.classifier.export` is Keras's export. "
+                f"Received: {', '.join(kwargs)} in export()"
+            )
+        known = {"model": type(self).__name__, "epochs_trained": self.epochs_trained}
+        export.saved_model(
+            self.classifier,
+            filepath,
+            class_names=class_names,
+            top_k=top_k,
+            warm_up=warm_up,
+            metadata={**known, **(metadata or {})},
+        )
 
     def _batches(self, x, y=None, *, batch_size=None, shuffle=False, training=False):
         if isinstance(x, tf.data.Dataset):

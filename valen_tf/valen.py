@@ -6,13 +6,13 @@ import tensorflow as tf
 from keras import layers
 
 from valen_tf import dirichlet, graph, losses
-from valen_tf.callbacks import GraphRebuild, WarmUp
+from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
-from valen_tf.model import PartialLabelModel
+from valen_tf.enhancement import LabelEnhancement
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
-class Valen(PartialLabelModel):
+class Valen(LabelEnhancement):
     """VALEN: recovers a label distribution for every example and trains the classifier on it.
 
     After a warm-up with the minimal loss, every step infers a Dirichlet posterior over each example's
@@ -65,69 +65,48 @@ class Valen(PartialLabelModel):
         compatibility_weight=1.0,
         prior_concentration=0.01,
         label_weight=0.01,
-        graph_weight=30.0,
+        graph_weight=3.0,
         kl_weight=0.1,
         num_neighbours=10,
         hidden_units=64,
         seed=0,
         name=None,
     ):
-        super().__init__(classifier, seed=seed, name=name)
-        for argument, value in {
-            "compatibility_weight": compatibility_weight,
-            "label_weight": label_weight,
-            "graph_weight": graph_weight,
-            "kl_weight": kl_weight,
-        }.items():
-            if not value >= 0:
-                raise ValueError(f"`{argument}` must not be negative. Received: {argument}={value}")
-        for argument, value in {
-            "prior_concentration": prior_concentration,
-            "num_neighbours": num_neighbours,
-            "hidden_units": hidden_units,
-        }.items():
-            if not value > 0:
-                raise ValueError(f"`{argument}` must be positive. Received: {argument}={value}")
-        self.embedding = embedding
+        super().__init__(
+            classifier, embedding=embedding, num_neighbours=num_neighbours, seed=seed, name=name
+        )
+        check_settings(
+            not_negative={
+                "compatibility_weight": compatibility_weight,
+                "label_weight": label_weight,
+                "graph_weight": graph_weight,
+                "kl_weight": kl_weight,
+            },
+            positive={"prior_concentration": prior_concentration, "hidden_units": hidden_units},
+        )
         self.compatibility_weight = compatibility_weight
         self.prior_concentration = prior_concentration
         self.label_weight = label_weight
         self.graph_weight = graph_weight
         self.kl_weight = kl_weight
-        self.num_neighbours = num_neighbours
         self.hidden_units = hidden_units
-        self.enhancing = False
 
-        embedder = _embedding_model(classifier, embedding)
-        embedding_size = int(np.prod(embedder.output_shape[1:]))
         self._concentration = tf.function(
             lambda index: self.posterior(index)[0],
             input_signature=[tf.TensorSpec([None], tf.int64)],  # one trace for all sizes
         )
-        self.embedding_is_fixed = not embedder.trainable_variables
-        # In a function's closure, so that Keras does not save the shared layers a second time.
-        self._embed = tf.function(
-            lambda features: tf.reshape(embedder(features, training=False), [-1, embedding_size]),
-            reduce_retracing=True,
-        )
+        input_size = self.embedding_size + self.num_classes
         self.encoder = GraphEncoder(self.num_classes, hidden_units, seed=seed)
-        self.encoder.build([(None, embedding_size + self.num_classes), (None, None)])
+        self.encoder.build([(None, input_size), (None, None)])
         self.decoder = _decoder(self.num_classes, hidden_units, seed)
 
-        self.add_table("graph_epoch", (), np.int64)
-        self.add_table("graph_row_ends", (None,), np.int64)
-        self.add_table("graph_columns", (None,), np.int32)
-        self.add_table("graph_values", (None,), np.float32)
         # A~ [Phi; L]: the first layer's propagated input, fixed between two builds.
-        self.add_table("propagated", (None, embedding_size + self.num_classes), np.float32)
+        self.add_table("propagated", (None, input_size), np.float32)
 
-    def objective(self, logits, candidates, index):
-        """R_V + lambda L_o - L_ELBO (warm-up: the minimal loss, Eq. 1), each term [batch]."""
-        if not self.enhancing:
-            weights = self.progressive_weights(logits, candidates, index)
-            return {"classification": losses.weighted_cross_entropy(logits, weights)}
+    def enhancement(self, features, logits, candidates, index):
+        """R_V + lambda L_o - L_ELBO, each term [batch]."""
         concentration, adjacency = self.posterior(index)
-        log_distribution = dirichlet.log_sample(concentration, seed=self._step_seed())
+        log_distribution = dirichlet.log_sample(concentration, seed=self.step_seed())
         distribution = tf.exp(log_distribution)
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         target = tf.stop_gradient(losses.restrict(dirichlet.mean(concentration), candidates))
@@ -167,71 +146,29 @@ class Valen(PartialLabelModel):
         concentration = dirichlet.bounded_concentration(raw, lower=1e-2, upper=1e2)
         return concentration, graph.batch_adjacency(rows)
 
-    def _step_seed(self):
-        # A function of the step alone: the same in a resumed run.
-        step = tf.cast(self.optimizer.iterations, tf.int32)
-        return tf.stack([tf.constant(self.seed, tf.int32), step])
+    def remember(self, features, logits, candidates, index):
+        """The confidences in the warm-up; after it the encoder knows each example's distribution."""
+        if not self.enhancing:
+            super().remember(features, logits, candidates, index)
 
-    # -- phases and graph -----------------------------------------------------------------------
-
-    def training_callbacks(self):
-        """The warm-up switch and the graph's rebuilding."""
-        return [WarmUp(), GraphRebuild()]
-
-    def set_enhancing(self, enhancing):
-        """Chooses between warm-up and label enhancement; the step is traced anew when it changes."""
-        if enhancing != self.enhancing:
-            self.enhancing = enhancing
-            self.make_train_function(force=True)
-
-    def start_tables(self, candidates):
-        """Starts anew on other training data, without a graph."""
-        if len(candidates) <= self.num_neighbours:
-            raise ValueError(
-                "`num_neighbours` must be smaller than the number of training examples: use fewer "
-                f"neighbours or more data. Received: num_neighbours={self.num_neighbours} with "
-                f"{len(candidates)} examples"
-            )
-        super().start_tables(candidates)
-        self.forget_features()
+    # -- graph ----------------------------------------------------------------------------------
 
     def forget_features(self):
-        """Drops the graph, which the next epoch of label enhancement then builds anew."""
-        for name in ("graph_row_ends", "graph_columns", "graph_values", "propagated"):
-            self.tables[name].assign(self.tables[name][:0])
-
-    @property
-    def has_graph(self):
-        """Whether label enhancement has begun."""
-        return bool(tf.size(self.tables["graph_columns"]) > 0)
-
-    @property
-    def graph_age(self):
-        """Epochs since the graph was built; infinite while there is none."""
-        if not self.has_graph:
-            return np.inf
-        if self.embedding_is_fixed:
-            return 0  # these embeddings cannot have moved
-        return self.epochs_trained - int(self.tables["graph_epoch"])
+        """Drops the graph, and what was propagated on it."""
+        super().forget_features()
+        self.tables["propagated"].assign(self.tables["propagated"][:0])
 
     def rebuild_graph(self):
         """Builds the graph from the current embeddings of the training data; `GraphRebuild` calls it."""
-        embedding_size = self.tables["propagated"].shape[1] - self.num_classes
-        embeddings = np.empty((self.num_examples, embedding_size), np.float32)
-        self.set_batch_order()  # a row's last bit depends on its neighbours in the batch
-        for features, targets in self._training_data:
-            embeddings[targets["index"].numpy()] = self._embed(features).numpy()
+        embeddings = self.training_embeddings()
         neighbours = graph.nearest_neighbours(embeddings, self.num_neighbours, seed=self.seed)
         normalised = graph.normalise(graph.adjacency(neighbours))
         # The scale of a network's embedding is arbitrary and grows; that of the candidates is not.
         embeddings -= embeddings.mean(axis=0)
         embeddings /= np.maximum(embeddings.std(axis=0), 1e-6)
         inputs = np.concatenate([embeddings, self.tables["candidates"].numpy()], axis=1)
-        self.tables["graph_row_ends"].assign(normalised.indptr.astype(np.int64))
-        self.tables["graph_columns"].assign(normalised.indices.astype(np.int32))
-        self.tables["graph_values"].assign(normalised.data)
+        self.set_graph(normalised)
         self.tables["propagated"].assign(normalised @ inputs)
-        self.tables["graph_epoch"].assign(self.epochs_trained)
 
     # -- what was recovered ---------------------------------------------------------------------
 
@@ -257,11 +194,11 @@ class Valen(PartialLabelModel):
 
     # -- two optimisers, saving -----------------------------------------------------------------
 
-    def compile(self, optimizer="sgd", *, enhancement_optimizer=None, **kwargs):
+    def compile(self, optimizer=None, *, enhancement_optimizer=None, **kwargs):
         """As Keras's, with a second optimiser.
 
         Args:
-            optimizer: The classifier's optimiser.
+            optimizer: The classifier's optimiser, by default the paper's SGD, 1e-2 with momentum 0.9.
             enhancement_optimizer: That of the encoder and the decoder, Adam by default: label
                 enhancement helps when it runs on a time scale of its own.
             **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
@@ -301,30 +238,13 @@ class Valen(PartialLabelModel):
 
 
 _SETTINGS = (
-    "embedding",
     "compatibility_weight",
     "prior_concentration",
     "label_weight",
     "graph_weight",
     "kl_weight",
-    "num_neighbours",
     "hidden_units",
 )
-
-
-def _embedding_model(classifier, layer_name):
-    """The part of the classifier that ends in its embedding."""
-    if layer_name is None:
-        output = classifier.layers[-1].input
-    else:
-        names = [layer.name for layer in classifier.layers]
-        if layer_name not in names:
-            raise ValueError(
-                "`embedding` must name a layer of the classifier. "
-                f"Received: embedding={layer_name!r}; the layers are {', '.join(names)}"
-            )
-        output = classifier.get_layer(layer_name).output
-    return keras.Model(classifier.inputs, output)
 
 
 def _decoder(num_classes, hidden_units, seed):

@@ -1,13 +1,14 @@
 """Methods to compare VALEN with.
 
-`ValenNon` shares its base model, data contract and callbacks. CLPL, PL-kNN, PL-SVM, IPAL and PLLE are
+The deep ones share its base model, data contract and callbacks. CLPL, PL-kNN, PL-SVM, IPAL and PLLE are
 scikit-learn estimators. Each is imported when first used, so that the latter do not wait for TensorFlow.
 """
 
 import importlib
 
 _OBJECTS = {
-    "ValenNon": "deep",
+    **dict.fromkeys(("Proden", "RC", "CC", "GA", "D2CNN", "ValenNon"), "deep"),
+    "ValenAuthors": "valen_authors",
     "CLPL": "linear",
     "PLSVM": "linear",
     "PLKNN": "neighbours",

@@ -1,22 +1,246 @@
-"""Deep baselines: one short class each, under its citation."""
+"""Deep baselines: one short class each, under its citation.
+
+All of them train any classifier, and `model.label_distributions()` gives what they recovered about the
+training examples. Each has the optimiser of its literature where `compile` names none. Weight decay
+belongs to the network (`vt.networks`): 1e-4 in the literature of GA and VALEN, 1e-5 in that of RC and CC.
+"""
 
 import keras
+import tensorflow as tf
 
 from valen_tf import losses
+from valen_tf.checks import check_settings, require
 from valen_tf.model import PartialLabelModel
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
-class ValenNon(PartialLabelModel):
+class Proden(PartialLabelModel):
+    """PRODEN: the candidates are weighed by the prediction, which progressively identifies the label.
+
+    The weights start uniform over the candidates. After every step they become the confidences that the
+    step itself computed, from before the update.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Example:
+        >>> import numpy as np, valen_tf as vt
+        >>> features = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
+        >>> candidates = np.stack([features[:, 0] > -0.3, features[:, 0] < 0.3], axis=1)
+        >>> model = vt.baselines.Proden(vt.networks.linear((2,), 2))
+        >>> model.compile(metrics=["accuracy"])
+        >>> history = model.fit(features, candidates, epochs=2, verbose=0)
+        >>> model.label_distributions().shape
+        (60, 2)
+
+    Reference:
+        Jiaqi Lv, Miao Xu, Lei Feng, Gang Niu, Xin Geng, Masashi Sugiyama. Progressive Identification of
+        True Labels for Partial-Label Learning. ICML 2020. Settings: SGD with momentum 0.9, 500 epochs,
+        batches of 256; learning rate 1e-2 for an MLP on the MNIST family.
+    """
+
+    def objective(self, features, logits, candidates, index):
+        """The minimal loss, its `min` softened to weights that follow the prediction."""
+        return {"classification": losses.weighted_cross_entropy(logits, self.weights_of(index))}
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class ValenNon(Proden):
     """VALEN without label enhancement, the paper's ablation: the warm-up's minimal loss throughout.
+
+    That loss is PRODEN's, and the paper trains all methods by one protocol, so this is PRODEN under the
+    name that the ablation has.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
 
     Reference:
         Ning Xu, Congyu Qiao, Xin Geng, Min-Ling Zhang. Instance-Dependent Partial Label Learning.
-        NeurIPS 2021, Section 4.3. The loss is that of Lv et al., Progressive Identification of True
-        Labels for Partial-Label Learning, ICML 2020.
+        NeurIPS 2021, Section 4.3.
     """
 
-    def objective(self, logits, candidates, index):
-        """The minimal loss, its `min` softened to weights that follow the prediction (Eq. 1)."""
-        weights = self.progressive_weights(logits, candidates, index)
-        return {"classification": losses.weighted_cross_entropy(logits, weights)}
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class RC(Proden):
+    """RC: the risk-consistent estimator, whose importance weights are the current classifier's.
+
+    The loss is PRODEN's; the weights are estimated by a second forward pass, after the step, with the
+    classifier as it serves (batch statistics and dropout belong to the step). The factor 1/2 of the
+    paper's risk, which only rescales the learning rate, is left out as in the authors' experiments.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Lei Feng, Jiaqi Lv, Bo Han, Miao Xu, Gang Niu, Xin Geng, Bo An, Masashi Sugiyama. Provably
+        Consistent Partial-Label Learning. NeurIPS 2020, Section 3. Settings: Adam, 1e-3, 250 epochs,
+        batches of 256.
+    """
+
+    @classmethod
+    def default_optimizer(cls):
+        """Adam, 1e-3."""
+        return keras.optimizers.Adam(1e-3)
+
+    def remember(self, features, logits, candidates, index):
+        """The confidences of the updated classifier."""
+        updated = self.classifier(features, training=False)
+        super().remember(features, updated, candidates, index)
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class CC(PartialLabelModel):
+    """CC: the classifier-consistent estimator, the likelihood of the candidate set.
+
+    Under uniformly drawn candidate sets, the transition matrix of the paper reduces to the sum of the
+    candidates' probabilities.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Lei Feng, Jiaqi Lv, Bo Han, Miao Xu, Gang Niu, Xin Geng, Bo An, Masashi Sugiyama. Provably
+        Consistent Partial-Label Learning. NeurIPS 2020, Section 4. Settings: Adam, 1e-3, 250 epochs,
+        batches of 256.
+    """
+
+    @classmethod
+    def default_optimizer(cls):
+        """Adam, 1e-3."""
+        return keras.optimizers.Adam(1e-3)
+
+    def objective(self, features, logits, candidates, index):
+        """- log of the probability that the label is among the candidates."""
+        return {"classification": losses.candidate_likelihood(logits, candidates)}
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class GA(PartialLabelModel):
+    """GA: learning from complementary labels, with gradient ascent where a class's risk turns negative.
+
+    Every label that is not a candidate is a complementary one; `losses.complementary_risks` derives the
+    unbiased risk for candidate sets of any sizes. As in the paper's experiments, a class's risk is
+    overfitted below 0 (its beta) and the step up is as long as a step down (its gamma, 1).
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Takashi Ishida, Gang Niu, Aditya Krishna Menon, Masashi Sugiyama. Complementary-Label Learning for
+        Arbitrary Losses and Models. ICML 2019, Algorithm 1. Settings: Adam, 5e-5, 300 epochs, batches
+        of 256. Several complementary labels: Lei Feng, Takuo Kaneko, Bo Han, Gang Niu, Bo An, Masashi
+        Sugiyama. Learning with Multiple Complementary Labels. ICML 2020.
+    """
+
+    @classmethod
+    def default_optimizer(cls):
+        """Adam, 5e-5."""
+        return keras.optimizers.Adam(5e-5)
+
+    def objective(self, features, logits, candidates, index):
+        """The unbiased risk, or minus its negative classes."""
+        risks = losses.complementary_risks(logits, candidates)  # [batch, classes]
+        return {"classification": losses.gradient_ascent(risks)}
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class D2CNN(PartialLabelModel):
+    """D2CNN: fidelity to the candidates, discrimination among them, and temporal ensembling.
+
+    There is no public code, and where the published description leaves a formula or a number open, it
+    is chosen here:
+
+    - fidelity is the likelihood of the candidate set, which leaves the choice among the candidates to
+      the two other terms;
+    - discrimination is the entropy of the prediction restricted to the candidates;
+    - the ensemble is that of Laine & Aila: its momentum 0.6, its Gaussian ramp-up over 80 epochs and its
+      squared distance to the prediction; an example's ensemble holds its confidences of past epochs;
+    - the two weights, 0.1 and 1, were set before any result was seen.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        discrimination_weight: Weight of the entropy.
+        ensembling_weight: Weight of the distance to the ensemble, at the end of the ramp-up.
+        momentum: Weight of the past epochs in the ensemble.
+        ramp_up_epochs: Length of the ramp-up.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Yao Yao, Jiehui Deng, Xiuhua Chen, Chen Gong, Jianxin Wu, Jian Yang. Deep Discriminative CNN with
+        Temporal Ensembling for Ambiguously-Labeled Image Classification. AAAI 2020. Samuli Laine, Timo
+        Aila. Temporal Ensembling for Semi-Supervised Learning. ICLR 2017. The default optimiser, SGD 1e-2
+        with momentum 0.9, is that of the VALEN paper's comparison.
+    """
+
+    term_names = ("classification", "discrimination", "ensembling")
+
+    def __init__(
+        self,
+        classifier,
+        *,
+        discrimination_weight=0.1,
+        ensembling_weight=1.0,
+        momentum=0.6,
+        ramp_up_epochs=80,
+        seed=0,
+        name=None,
+    ):
+        super().__init__(classifier, seed=seed, name=name)
+        check_settings(
+            positive={"ramp_up_epochs": ramp_up_epochs},
+            not_negative={
+                "discrimination_weight": discrimination_weight,
+                "ensembling_weight": ensembling_weight,
+            },
+        )
+        require(0 <= momentum < 1, "`momentum` must be in [0, 1)", f"momentum={momentum}")
+        self.discrimination_weight = discrimination_weight
+        self.ensembling_weight = ensembling_weight
+        self.momentum = momentum
+        self.ramp_up_epochs = ramp_up_epochs
+
+    def objective(self, features, logits, candidates, index):
+        """Fidelity, discrimination and temporal ensembling."""
+        ensemble = self.weights_of(index)  # of the epochs before this one
+        distance = tf.reduce_sum((tf.nn.softmax(logits) - ensemble) ** 2, axis=-1)
+        return {
+            "classification": losses.candidate_likelihood(logits, candidates),
+            "discrimination": self.discrimination_weight
+            * losses.candidate_entropy(logits, candidates),
+            "ensembling": self.ensembling_weight * self._ramp_up() * distance,
+        }
+
+    def remember(self, features, logits, candidates, index):
+        """The ensemble with this epoch's confidences in it: an example is seen once an epoch."""
+        ensemble = losses.temporal_ensemble(
+            self.weights_of(index),
+            losses.confidence(logits, candidates),
+            times=self.tables["epochs_trained"],
+            momentum=self.momentum,
+        )
+        self.set_weights_of(index, ensemble)
+
+    def _ramp_up(self):
+        epoch = tf.cast(self.tables["epochs_trained"], tf.float32)
+        return losses.ramp_up(epoch / self.ramp_up_epochs)
+
+    def get_config(self):
+        """Constructor arguments."""
+        config = {
+            "discrimination_weight": self.discrimination_weight,
+            "ensembling_weight": self.ensembling_weight,
+            "momentum": self.momentum,
+            "ramp_up_epochs": self.ramp_up_epochs,
+        }
+        return {**super().get_config(), **config}

@@ -24,7 +24,11 @@ class Data:
     separator: str = "|"
     corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
     rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
+    clean_network: str | None = None  # file of the network behind instance-dependent sets
+    examples: int | None = None  # train on so many, drawn with the seed; by default on all
     test_fraction: float = 0.2
+    folds: int | None = None  # cross-validation instead of one split, of which this is
+    fold: int = 0  # one fold; an official split stays
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +48,9 @@ class Training:
     warm_up_epochs: int = 10
     rebuild_every: int = 10
     batch_size: int = 100
+    optimizer: str = "sgd"  # or "adam"; the paper has one for all methods
     learning_rate: float = 0.01
-    momentum: float = 0.9
+    momentum: float = 0.9  # of SGD
     enhancement_learning_rate: float = 1e-2
 
 
@@ -58,7 +63,7 @@ class Config:
     method: str = "valen"
     settings: dict = dataclasses.field(default_factory=dict)  # keyword arguments of the method
     training: Training = Training()
-    ablation: bool = True  # also train without label enhancement, to compare
+    ablation: bool = True  # where the method enhances labels, also train without, to compare
     seed: int = 0
 
     def to_dict(self):

@@ -1,0 +1,363 @@
+"""Deep baselines: losses worked by hand, and what is peculiar to each method."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import blobs, compiled, schedule
+
+import valen_tf as vt
+from valen_tf import losses
+from valen_tf.baselines import CC, D2CNN, GA, RC, Proden, ValenAuthors, ValenNon
+
+# Two examples over four classes, with probabilities that are powers of 1/2, so that - log p is
+# (1, 2, 3, 3) log 2 and (3, 3, 1, 2) log 2. The first has the candidates 0 and 1, the second only 2.
+PROBABILITIES = np.array([[1 / 2, 1 / 4, 1 / 8, 1 / 8], [1 / 8, 1 / 8, 1 / 2, 1 / 4]])
+SHIFT = np.array([[3.0], [-1.0]])  # which no softmax sees
+LOGITS = tf.constant(np.log(PROBABILITIES) + SHIFT, tf.float32)
+CANDIDATES = tf.constant([[1.0, 1, 0, 0], [0, 0, 1, 0]])
+INDEX = tf.constant([0, 1], tf.int64)
+FEATURES = tf.zeros([2, 5])
+LOG2 = np.log(2)
+
+
+def hand(method, **settings):
+    """A model that knows the two examples."""
+    model = method(vt.networks.linear((5,), 4), **settings)
+    model.compile()
+    model.start_tables(CANDIDATES.numpy().astype(np.uint8))
+    return model
+
+
+def terms(model):
+    return model.objective(FEATURES, LOGITS, CANDIDATES, INDEX)
+
+
+def remember(model, logits=LOGITS):
+    model.remember(FEATURES, logits, CANDIDATES, INDEX)
+
+
+def test_proden_by_hand():
+    model = hand(Proden)
+    # Uniform at first: (1 + 2) / 2 and 1.
+    np.testing.assert_allclose(terms(model)["classification"] / LOG2, [3 / 2, 1], rtol=1e-6)
+    remember(model)
+    # The candidates' probabilities 1/2 and 1/4 give the weights 2/3 and 1/3: 2/3 + 2/3.
+    np.testing.assert_allclose(model.label_distributions()[0], [2 / 3, 1 / 3, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(terms(model)["classification"] / LOG2, [4 / 3, 1], rtol=1e-6)
+
+
+def test_the_ablation_is_proden():
+    assert issubclass(ValenNon, Proden)
+    assert not {"objective", "remember", "default_optimizer"} & set(vars(ValenNon))
+
+
+def test_rc_by_hand():
+    model = hand(RC)
+    np.testing.assert_allclose(terms(model)["classification"] / LOG2, [3 / 2, 1], rtol=1e-6)
+    # The weights are the classifier's own, whatever the step's logits were: bias (log 3, 0, 9, 9) gives
+    # the odds 3 to 1, so (3 * 1 + 1 * 2) / 4.
+    model.classifier.layers[-1].bias.assign([np.log(3), 0, 9, 9])
+    remember(model)
+    np.testing.assert_allclose(model.label_distributions()[0], [3 / 4, 1 / 4, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(terms(model)["classification"] / LOG2, [5 / 4, 1], rtol=1e-6)
+
+
+def test_rc_sees_the_classifier_after_the_step_and_proden_before_it():
+    dataset = blobs(20)
+    for method in (Proden, RC):
+        model = compiled(method, dataset, rate=0.5, eager=True)
+        before = model.predict(dataset, verbose=0)
+        model.fit(dataset.batches(20), epochs=1, verbose=0)
+        after = model.predict(dataset, verbose=0)
+        seen = before if method is Proden else after
+        expected = losses.restrict(seen, dataset.candidates.astype(np.float32))
+        np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_rcs_second_pass_leaves_batch_statistics_alone():
+    dataset = blobs(40)
+    statistics = []
+    for method in (Proden, RC):
+        network = vt.networks.mlp(dataset.feature_shape, 3, hidden_units=(4,))
+        model = compiled(method, dataset, rate=0.0, network=network, eager=True)
+        model.fit(dataset.batches(20), epochs=1, verbose=0)
+        statistics.append(network.get_layer("normalise_1").moving_mean.numpy())
+    np.testing.assert_array_equal(*statistics)
+
+
+def test_cc_by_hand():
+    # The candidates hold 1/2 + 1/4 and 1/2 of the probability.
+    expected = [np.log(4 / 3), LOG2]
+    np.testing.assert_allclose(terms(hand(CC))["classification"], expected, rtol=1e-6)
+
+
+def test_cc_is_the_transition_form_up_to_a_constant():
+    # Feng et al.: a set is one of the 2^(classes - 1) - 1 proper sets that hold the label, all equally
+    # likely, so p(S | x) = sum_{j in S} p(j | x) / (2^(classes - 1) - 1).
+    sets = [s for s in itertools.product([0, 1], repeat=4) if 0 < sum(s) < 4]
+    given = np.array([[s[label] / 7 for s in sets] for label in range(4)])  # p(S | label)
+    np.testing.assert_allclose(given.sum(axis=1), 1)
+    likelihood = PROBABILITIES @ given  # [batch, sets]
+    chosen = [sets.index(tuple(row)) for row in CANDIDATES.numpy().astype(int)]
+    expected = -np.log(likelihood[[0, 1], chosen]) - np.log(7)
+    np.testing.assert_allclose(losses.candidate_likelihood(LOGITS, CANDIDATES), expected, rtol=1e-6)
+
+
+def test_ga_by_hand():
+    # First example: two of four labels are complementary, (|S| - 1) / s = 1/2, so its losses (1, 2, 3, 3)
+    # enter as (1, 2, -3/2, -3/2). Second: a singleton, so only class 2 enters, with 1.
+    risks = losses.complementary_risks(LOGITS, CANDIDATES) / LOG2
+    np.testing.assert_allclose(risks, [[1, 2, -1.5, -1.5], [0, 0, 1, 0]], rtol=1e-6)
+    # Class risks (1/2, 1, -1/4, -3/4): classes 2 and 3 are raised, so the loss is (1/4 + 3/4) log 2,
+    # of which the examples give 3/2 + 3/2 and -1 (halved by the mean).
+    loss = terms(hand(GA))["classification"] / LOG2
+    np.testing.assert_allclose(loss, [3, -1], rtol=1e-6)
+    np.testing.assert_allclose(np.mean(loss), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_complementary_risks_are_unbiased(size):
+    # All sets of a size that hold the label 1, equally likely: the mean is the loss of class 1 alone.
+    others = itertools.combinations([0, 2, 3, 4], size - 1)
+    sets = [[float(j == 1 or j in other) for j in range(5)] for other in others]
+    logits = tf.random.stateless_normal([1, 5], seed=[1, 2])
+    risks = losses.complementary_risks(tf.repeat(logits, len(sets), axis=0), tf.constant(sets))
+    expected = -tf.nn.log_softmax(logits)[0].numpy() * np.eye(5)[1]
+    np.testing.assert_allclose(np.mean(risks, axis=0), expected, atol=1e-6)
+
+
+def test_complementary_risks_of_a_decomposed_set_are_the_same():
+    # Ishida et al., Eq. 8: a single complementary label c gives l_k (1 - (classes - 1) 1[k = c]); the
+    # first example has 2 and 3, each with the weight 1/2.
+    loss = -np.log(PROBABILITIES[0])
+    single = [loss * (1 - 3 * (np.arange(4) == label)) for label in (2, 3)]
+    risks = losses.complementary_risks(LOGITS, CANDIDATES)
+    np.testing.assert_allclose(risks[0], np.mean(single, axis=0), rtol=1e-6)
+
+
+def test_a_full_candidate_set_teaches_ga_nothing():
+    risks = losses.complementary_risks(LOGITS, tf.ones([2, 4]))
+    np.testing.assert_array_equal(risks, np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize("negative", [True, False])
+def test_ga_ascends_on_negative_class_risks_and_only_on_them(negative):
+    sets = CANDIDATES if negative else tf.constant([[1.0, 0, 0, 0], [0, 0, 1, 0]])
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape(persistent=True) as tape:
+        risks = losses.complementary_risks(logits, sets)
+        class_risks = tf.reduce_mean(risks, axis=0)  # [classes]
+        loss = tf.reduce_mean(losses.gradient_ascent(risks))
+        below = tf.reduce_sum(tf.minimum(class_risks, 0))
+        total = tf.reduce_sum(class_risks)
+    assert (np.min(class_risks) < 0) == negative
+    gradient = tape.gradient(loss, logits).numpy()
+    wanted = -tape.gradient(below, logits) if negative else tape.gradient(total, logits)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-6)
+    # A step against the gradient raises what is negative, or lowers the risk where nothing is.
+    logits.assign_sub(0.01 * gradient)
+    class_risks = np.mean(losses.complementary_risks(logits, sets), axis=0)
+    if negative:
+        assert np.minimum(class_risks, 0).sum() > below
+    else:
+        assert class_risks.sum() < total
+
+
+def test_d2cnn_by_hand():
+    model = hand(D2CNN, discrimination_weight=0.3, ensembling_weight=2.0)
+    first = terms(model)
+    # Fidelity: the candidates hold 3/4 and 1/2.
+    np.testing.assert_allclose(first["classification"], [np.log(4 / 3), LOG2], rtol=1e-6)
+    # Discrimination: the confidences 2/3 and 1/3 have the entropy log 3 - 2/3 log 2; one label has none.
+    expected = [0.3 * (np.log(3) - 2 / 3 * LOG2), 0]
+    np.testing.assert_allclose(first["discrimination"], expected, rtol=1e-5, atol=1e-7)
+    # Ensembling, before any epoch: the ensemble is uniform on the candidates; exp(-5) on the ramp.
+    distances = [(1 / 4) ** 2 + 2 * (1 / 8) ** 2, 2 * (1 / 8) ** 2 + (1 / 2) ** 2 + (1 / 4) ** 2]
+    expected = 2 * np.exp(-5) * np.array(distances)
+    np.testing.assert_allclose(first["ensembling"], expected, rtol=1e-5)
+
+
+def test_d2cnns_ensemble_is_the_bias_corrected_moving_average():
+    model = hand(D2CNN, momentum=0.6)
+    # Confidences (2/3, 1/3), then (1/3, 2/3). Uncorrected, from 0: 0.4 (2/3, 1/3) = (4/15, 2/15), then
+    # 0.6 (4/15, 2/15) + 0.4 (1/3, 2/3) = (22/75, 26/75); the corrections are 0.4 and 0.64.
+    remember(model)
+    np.testing.assert_allclose(model.label_distributions()[0], [2 / 3, 1 / 3, 0, 0], rtol=1e-6)
+    model.tables["epochs_trained"].assign(1)
+    remember(model, tf.constant([[0.0, LOG2, 0, 0], [0, 0, 0, 0]], tf.float32))
+    expected = np.array([22 / 75, 26 / 75, 0, 0]) / 0.64
+    np.testing.assert_allclose(model.label_distributions()[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(model.label_distributions().sum(axis=1), 1, rtol=1e-6)
+
+
+def test_the_temporal_ensemble_is_laine_and_ailas_over_many_epochs():
+    rng = np.random.default_rng(0)
+    # [epochs, batch, classes]
+    predictions = rng.dirichlet(np.ones(3), size=(20, 4)).astype(np.float32)
+    ours, theirs = tf.fill([4, 3], 9.0), np.zeros((4, 3))
+    for epoch, prediction in enumerate(predictions):
+        ours = losses.temporal_ensemble(ours, prediction, times=epoch, momentum=0.6)
+        theirs = 0.6 * theirs + 0.4 * prediction
+        np.testing.assert_allclose(ours, theirs / (1 - 0.6 ** (epoch + 1)), rtol=1e-5)
+
+
+def test_d2cnns_ramp_up_follows_the_epochs_and_ends_at_one():
+    model = hand(D2CNN, ramp_up_epochs=4)
+    weights = []
+    for epoch in range(7):
+        model.tables["epochs_trained"].assign(epoch)
+        weights.append(float(model._ramp_up()))
+    progress = np.minimum(np.arange(7) / 4, 1)
+    np.testing.assert_allclose(weights, np.exp(-5 * (1 - progress) ** 2), rtol=1e-6)
+    # Inside a run it is the same variable, not a number frozen into the traced step.
+    dataset = blobs(30)
+    model = compiled(D2CNN, dataset, rate=0.0, ramp_up_epochs=4, momentum=0.0)
+    history = model.fit(dataset.batches(30), epochs=6, verbose=0).history["ensembling"]
+    # The classifier stands still; from the second epoch on, so does its ensemble.
+    ratios = np.array(history[2:]) / history[1]
+    np.testing.assert_allclose(ratios, weights[2:6] / np.float64(weights[1]), rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [losses.candidate_likelihood, losses.candidate_entropy])
+def test_losses_and_gradients_are_finite_at_the_extremes(function):
+    logits = tf.Variable([[1e4, -1e4, 0.0], [0.0, 0.0, 1e4], [-1e4, 1e4, 0.0]])
+    sets = tf.constant([[0.0, 1, 1], [1, 1, 0], [1, 0, 0]])
+    with tf.GradientTape() as tape:
+        value = function(logits, sets)
+    assert np.isfinite(value).all()
+    assert np.isfinite(tape.gradient(value, logits)).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "argument", "value", "rule"),
+    [
+        (D2CNN, "momentum", 1.0, r"in \[0, 1\)"),
+        (D2CNN, "ramp_up_epochs", 0, "positive"),
+        (D2CNN, "discrimination_weight", -1, "not be negative"),
+        (D2CNN, "ensembling_weight", float("nan"), "not be negative"),
+        (ValenAuthors, "correct", 1.5, r"in \[0, 1\]"),
+        (ValenAuthors, "num_neighbours", 0, "positive"),
+        (ValenAuthors, "kl_weight", -0.1, "not be negative"),
+    ],
+)
+def test_impossible_settings_are_refused(method, argument, value, rule):
+    with pytest.raises(
+        ValueError, match=f"`{argument}` must .*{rule}.*Received: {argument}={value}"
+    ):
+        method(vt.networks.linear((3,), 3), **{argument: value})
+
+
+# -- the authors' recipe --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authors():
+    dataset = blobs(60)
+    model = compiled(ValenAuthors, dataset, correct=0.25, rate=0.01, eager=True)
+    model.fit(dataset.batches(30), epochs=3, callbacks=schedule(1), verbose=0)
+    return model, dataset
+
+
+def test_the_authors_objective_worked_out_in_numpy(authors):
+    model, dataset = authors
+    index = np.array([3, 50, 17, 8, 29])
+    features, sets = dataset.features[index], dataset.candidates[index].astype(np.float64)
+    logits = model.classifier(features)
+    target = model.tables["weights"].numpy()[index]
+    stored = model.tables["confidence"].numpy()[index]
+    found = model.objective(features, logits, tf.constant(sets, tf.float32), tf.constant(index))
+
+    def log_softmax(values):
+        values = np.asarray(values, np.float64)
+        return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+
+    raw = model.encoder(features).numpy()
+    masked = np.exp(log_softmax(raw)) * sets
+    masked /= masked.sum(axis=1, keepdims=True)
+    sample = tf.constant(masked + 0.01, tf.float32)
+    d = np.exp(vt.dirichlet.log_sample(sample, seed=model.step_seed()))
+    expected = {"classification": -(target * log_softmax(logits)).sum(axis=1)}
+    expected["compatibility"] = 20 * -(stored * log_softmax(raw)).sum(axis=1)
+    standard = (features - dataset.features.mean(axis=0)) / dataset.features.std(axis=0)
+    expected["feature_reconstruction"] = ((model.decoder(d) - standard) ** 2).numpy().mean(axis=1)
+    probability = 1 / (1 + np.exp(-d))  # the sample itself serves as logit
+    likelihood = sets * np.log(probability) + (1 - sets) * np.log(1 - probability)
+    expected["label_reconstruction"] = 0.01 * -likelihood.mean(axis=1)
+    neighbours = vt.graph.nearest_neighbours(dataset.features, 3)
+    block = np.array([[j in neighbours[i] for j in index] for i in index]) / 3
+    rebuilt = np.exp(log_softmax(1 / (1 + np.exp(-d @ d.T))))
+    expected["graph_reconstruction"] = ((rebuilt - block) ** 2).mean(axis=1)
+    concentration = tf.constant(np.clip(np.exp(raw / 4), 0.01, 30), tf.float32)
+    expected["kl"] = 0.01 * vt.dirichlet.kl_to_symmetric(concentration, 1.0).numpy()
+    assert set(found) == set(expected) == set(model.term_names)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=2e-3, atol=1e-5, err_msg=name)
+
+    # What the classifier will learn from next: a quarter sample, three quarters stored confidence.
+    sample = d * sets / (d * sets).sum(axis=1, keepdims=True)
+    following = model.tables["weights"].numpy()[index]
+    np.testing.assert_allclose(following, 0.25 * sample + 0.75 * stored, rtol=2e-3, atol=1e-5)
+
+
+def test_a_candidate_once_at_zero_is_not_lost():
+    dataset = blobs(30)
+    model = compiled(ValenAuthors, dataset, correct=0.5, rate=0.0, eager=True)
+    model.fit(dataset.batches(30), epochs=1, callbacks=schedule(5), verbose=0)
+    one = dataset.revealed().candidates.astype(np.float32)
+    for name in ("weights", "confidence"):  # as after an underflow
+        model.tables[name].assign(one)
+    model.fit(dataset.batches(30), epochs=2, callbacks=schedule(1), verbose=0)
+    assert (model.label_distributions()[dataset.candidates == 1] > 0).all()
+
+
+def test_the_authors_kl_has_finite_gradients_where_the_code_broke(authors):
+    model, dataset = authors
+    with tf.GradientTape() as tape:
+        raw = tf.constant([[1e4, -1e4, 0.0]])
+        tape.watch(raw)
+        kl = vt.dirichlet.kl_to_symmetric(vt.baselines.valen_authors._concentration(raw), 1.0)
+    assert np.isfinite(kl).all() and np.isfinite(tape.gradient(kl, raw)).all()
+    concentration = vt.baselines.valen_authors._concentration(tf.constant([[1e4, -1e4, 0.0]]))
+    np.testing.assert_allclose(concentration, [[30, 0.01, 1]], rtol=1e-5)
+
+
+def test_the_authors_graph_is_built_once_and_small():
+    dataset = blobs(60)
+    network = vt.networks.mlp(dataset.feature_shape, 3, hidden_units=(8,))
+    model = compiled(ValenAuthors, dataset, network=network, rate=0.01, eager=True)
+    built = []
+    rebuild = model.rebuild_graph
+    model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
+    model.fit(dataset.batches(60), epochs=4, callbacks=schedule(1, 1), verbose=0)
+    assert built == [1]
+    assert len(model.tables["graph_columns"].numpy()) == 60 * 3
+    assert max(table.numpy().size for table in model.tables.values()) < 60 * 60
+
+
+def test_the_warm_up_leaves_the_authors_encoder_and_decoder_alone():
+    dataset = blobs(30)
+    model = compiled(ValenAuthors, dataset, eager=True)
+    others = [*model.encoder.weights, *model.decoder.weights]
+    before = [variable.numpy() for variable in others]
+    model.fit(dataset.batches(30), epochs=1, callbacks=schedule(1), verbose=0)
+    for old, new in zip(before, others, strict=True):
+        np.testing.assert_array_equal(old, new)
+    model.fit(dataset.batches(30), epochs=1, callbacks=schedule(1), verbose=0)
+    for old, new in zip(before, others, strict=True):
+        assert np.abs(old - new).max() > 0
+
+
+def test_singleton_sets_make_the_authors_classifier_learn_by_cross_entropy():
+    dataset = blobs(30).revealed()
+    model = compiled(ValenAuthors, dataset, eager=True)
+    model.fit(dataset.batches(30), epochs=2, callbacks=schedule(1), verbose=0)
+    logits = model.classifier(dataset.features)
+    sets = tf.constant(dataset.candidates, tf.float32)
+    found = model.objective(dataset.features, logits, sets, tf.range(30, dtype=tf.int64))
+    expected = keras.losses.sparse_categorical_crossentropy(
+        dataset.labels, logits, from_logits=True
+    )
+    np.testing.assert_allclose(found["classification"], expected, rtol=1e-5, atol=1e-6)

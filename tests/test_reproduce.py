@@ -1,0 +1,245 @@
+"""The grid: its runs, each done once, and that a kill or a second process harms nothing."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import valen_tf as vt
+from valen_tf import cli
+from valen_tf.experiments import grid, paper, records
+from valen_tf.experiments.methods import METHODS
+from valen_tf.experiments.reproduce import TARGETS, reproduce
+
+ROOT = pathlib.Path(vt.__file__).parents[1]
+
+
+# -- which runs ---------------------------------------------------------------------------------
+
+
+def test_the_whole_grid_has_every_published_cell_five_times():
+    wanted = grid.runs(TARGETS)
+    cells = [
+        (run.table, run.config.data.name, run.config.method)
+        for run in wanted
+        if run.table in paper.TABLES
+    ]
+    for table, data, _, method in paper.cells():
+        assert cells.count((table, data, method)) == 5, (table, data, method)
+    for table in paper.TABLES:  # the ablation and the authors' recipe stand beside them
+        assert {method for name, _, method in cells if name == table} >= {
+            "valen_non",
+            "valen_authors",
+        }
+    assert len({run.name for run in wanted}) == len(wanted)  # no two share a record
+    assert all(run.schedule == "paper" for run in wanted)
+
+
+def test_trials_are_folds_or_seeds():
+    lost = grid.runs(["table5"], datasets=["lost"], methods=["proden"])
+    assert [(run.config.data.fold, run.config.seed) for run in lost] == [(k, 0) for k in range(5)]
+    mnist = grid.runs(["table1"], datasets=["mnist"], methods=["proden"])
+    assert [(run.config.data.fold, run.config.seed) for run in mnist] == [(0, k) for k in range(5)]
+
+
+def test_the_figures_vary_the_flipping_probability():
+    for table in ("figure-a", "figure-b"):
+        wanted = grid.runs([table], trials=1)
+        assert {run.config.data.rate for run in wanted} == set(grid.RATES)
+        assert {run.config.method for run in wanted} == {"valen", "valen_non"}
+    assert {run.config.method for run in grid.runs(["figure-c"], trials=1)} == {"valen"}
+
+
+def test_a_short_schedule_says_so():
+    run = grid.runs(["table5"], datasets=["lost"], methods=["valen"], epochs=50, examples=99)[0]
+    assert run.schedule == "50 epochs instead of 500, at most 99 training examples"
+    assert (run.config.training.epochs, run.config.training.warm_up_epochs) == (50, 10)
+    assert run.config.data.examples == 99
+
+
+def test_quick_touches_every_table_figure_and_method():
+    wanted = grid.runs(TARGETS, quick=True)
+    assert {run.table for run in wanted} == set(TARGETS)
+    assert {run.config.method for run in wanted} == set(METHODS)
+
+
+# -- running them -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dermatology(real_data):
+    """The smallest real set: a run of two epochs takes a second or two."""
+    return {
+        "targets": ["table4"],
+        "datasets": ["dermatology"],
+        "data_dirs": [real_data],
+        "trials": 2,
+        "epochs": 2,
+        "select": False,
+        "report": lambda line: None,
+    }
+
+
+def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
+    lines = []
+    page = reproduce(
+        out=tmp_path / "out",
+        methods=["proden", "plknn"],
+        **{**dermatology, "report": lines.append, "select": True},
+    )
+    found = records.read(tmp_path / "out" / "records")
+    assert len(found) == 4 and {record["method"] for record in found} == {"proden", "plknn"}
+    for record in found:
+        arrays = records.arrays(record)
+        correct = arrays["probabilities"].argmax(axis=1) == arrays["labels"]
+        assert record["accuracy"] == pytest.approx(
+            correct.mean(), abs=0.02
+        )  # kept in half precision
+        assert record["schedule"] == "2 epochs instead of 500"
+        assert record["seconds"] > 0 and record["peak_gigabytes"] > 0.1
+        assert record["config"]["data"]["data_dir"] is None  # no place of this machine in it
+        assert record["versions"]["keras"] and 0 <= record["recovered"] <= 1
+        if record["method"] == "proden":
+            history = arrays["history_val_accuracy"]
+            assert record["accuracy"] == pytest.approx(history[-1], abs=1e-6)
+            assert record["accuracy_last_10"] == pytest.approx(history.mean(), abs=1e-6)
+            assert set(record["selected"]) == {"covering_rate", "approximated_accuracy"}
+            assert all(choice["epoch"] in (1, 2) for choice in record["selected"].values())
+        else:
+            assert record["accuracy_last_10"] is None and record["selected"] is None
+    assert "PL-kNN" in page.read_text() and "Dermatology" in page.read_text()
+    assert "PRODEN" in (tmp_path / "out" / "summary.md").read_text()
+    assert not list((tmp_path / "out" / "running").rglob("*.npz"))
+    # The same again: nothing is run, the page is the same to the byte.
+    before = page.read_bytes()
+    lines.clear()
+    reproduce(
+        out=tmp_path / "out", methods=["proden", "plknn"], **{**dermatology, "report": lines.append}
+    )
+    assert lines == ["4 runs, 4 of them done before"] and page.read_bytes() == before
+
+
+def test_all_methods_of_a_trial_see_the_same_candidate_sets(dermatology, tmp_path):
+    options = {
+        key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs", "select")
+    }
+    first, second = (
+        grid.runs(["table3"], methods=[method], **options)[0] for method in ("proden", "clpl")
+    )
+    fresh = grid._prepared(first.config, tmp_path).train
+    again = grid._prepared(second.config, tmp_path).train
+    assert len(list((tmp_path / "candidates").iterdir())) == 1
+    np.testing.assert_array_equal(fresh.candidates, again.candidates)
+    np.testing.assert_array_equal(fresh.features, again.features)
+    other = dataclasses.replace(first.config, seed=5)
+    assert not np.array_equal(grid._prepared(other, tmp_path).train.candidates, fresh.candidates)
+
+
+def test_a_run_that_another_process_is_at_is_left_to_it(dermatology, tmp_path):
+    options = {
+        key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs", "select")
+    }
+    run = grid.runs(["table4"], methods=["plknn"], **options)[0]
+    with grid._claimed(tmp_path / "running" / f"{run.name}.lock") as mine:
+        assert mine
+        assert grid.execute(run, tmp_path) is None
+    assert grid.execute(run, tmp_path)["method"] == "plknn"
+
+
+def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, monkeypatch):
+    train = grid._train
+
+    def failing(run, folder):
+        if run.trial == 0:
+            raise FloatingPointError("Training diverged in epoch 1")
+        return train(run, folder)
+
+    monkeypatch.setattr(grid, "_train", failing)
+    lines = []
+    with pytest.raises(ValueError, match="1 runs failed, the first is table4/dermatology/plknn-0"):
+        reproduce(out=tmp_path, methods=["plknn"], **{**dermatology, "report": lines.append})
+    assert any("FAILED table4/dermatology/plknn-0: FloatingPointError" in line for line in lines)
+    assert len(records.read(tmp_path / "records")) == 1
+
+
+def test_what_is_not_at_hand_is_named(tmp_path):
+    lines = []
+    with pytest.raises(ValueError, match="There is nothing to run"):
+        reproduce(["table5"], tmp_path, datasets=["lost"], report=lines.append)
+    assert any(
+        re.match("left out: lost: lost.mat is in none of the data folders", line) for line in lines
+    )
+    with pytest.raises(ValueError, match="`targets` must be of table1"):
+        reproduce(["table9"], tmp_path)
+
+
+def command(folder, real_data, *more):
+    return [
+        *(sys.executable, "-m", "valen_tf.cli", "reproduce", "table4", "--datasets", "dermatology"),
+        *("--methods", "proden", "plknn", "--trials", "2", "--epochs", "40", "--no-selection"),
+        *("--data-dir", str(real_data), "--out", str(folder), *more),
+    ]
+
+
+def start(*arguments):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL)
+
+
+def numbers(folder):
+    return {
+        path.name: {key: record[key] for key in ("accuracy", "accuracy_last_10", "recovered")}
+        for path in (folder / "records").rglob("*.json")
+        for record in [json.loads(path.read_text())]
+    }
+
+
+def test_a_killed_grid_and_two_processes_at_once_end_with_the_same_records(real_data, tmp_path):
+    killed = start(*command(tmp_path / "two", real_data))
+    deadline = time.monotonic() + 300
+    while not list((tmp_path / "two").rglob("running/**/*.npz")):
+        assert time.monotonic() < deadline and killed.poll() is None
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert len(numbers(tmp_path / "two")) < 4
+    both = [start(*command(tmp_path / "two", real_data)) for _ in range(2)]
+    assert [process.wait(timeout=400) for process in both] == [0, 0]
+    assert cli.main(command(tmp_path / "one", real_data, "--jobs", "2")[3:]) == 0
+    assert len(numbers(tmp_path / "one")) == 4
+    assert numbers(tmp_path / "two") == numbers(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_dask_workers_carry_the_grid(dermatology, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="pip install '.[cluster]'")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        code = cli.main(
+            [
+                *(
+                    "reproduce",
+                    "table4",
+                    "--datasets",
+                    "dermatology",
+                    "--methods",
+                    "proden",
+                    "plknn",
+                ),
+                *("--trials", "2", "--epochs", "2", "--no-selection", "--jobs", "2"),
+                *("--data-dir", *map(str, dermatology["data_dirs"])),
+                *("--dask", cluster.scheduler_address, "--out", str(tmp_path / "dask")),
+            ]
+        )
+    assert code == 0
+    reproduce(out=tmp_path / "here", methods=["proden", "plknn"], **dermatology)
+    assert numbers(tmp_path / "dask") == numbers(tmp_path / "here")

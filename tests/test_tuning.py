@@ -1,0 +1,289 @@
+"""The search over a config's values: what it may see, what it leaves, and how it fails."""
+
+import dataclasses
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import keras
+import keras_tuner
+import numpy as np
+import pandas
+import pytest
+import yaml
+from conftest import blobs
+
+import valen_tf as vt
+from valen_tf import cli, experiments, tuning
+
+ROOT = pathlib.Path(vt.__file__).parents[1]
+QUICK = ["training.epochs=4", "training.warm_up_epochs=2", "network.name=linear"]
+CONFIG = experiments.read_config(overrides=QUICK)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """A search of three trials, one data set."""
+    folder = tmp_path_factory.mktemp("tuning") / "blobs"
+    lines = []
+    searcher = tuning.search(
+        blobs(120), folder, CONFIG, trials=3, tuner="random", report=lines.append
+    )
+    return searcher, folder, lines
+
+
+def test_the_default_space_of_valen_is_the_papers_lambda_and_epsilon(found):
+    searcher, _, _ = found
+    assert list(searcher.hypermodel.space) == [
+        "settings.compatibility_weight",
+        "settings.prior_concentration",
+    ]
+    for trial in searcher.oracle.trials.values():
+        values = trial.hyperparameters.values
+        assert 0.1 <= values["settings.compatibility_weight"] <= 10
+        assert 1e-3 <= values["settings.prior_concentration"] <= 1
+    assert len({str(t.hyperparameters.values) for t in searcher.oracle.trials.values()}) == 3
+
+
+def test_a_trial_is_judged_by_held_out_candidate_sets_and_never_sees_a_label(found):
+    searcher, _, _ = found
+    hypermodel = searcher.hypermodel
+    assert len(hypermodel.train) == 102 and len(hypermodel.validation) == 18
+    assert hypermodel.validation.average_candidates > 1  # sets, not revealed labels
+    without = dataclasses.replace(blobs(120), labels=None)
+    assert np.array_equal(
+        tuning.HyperModel(without, CONFIG).train.candidates, hypermodel.train.candidates
+    )
+
+
+def test_the_best_model_is_rebuilt_to_the_same_score(found):
+    searcher, folder, _ = found
+    best = searcher.oracle.get_best_trials(1)[0]
+    model = searcher.get_best_models(1)[0]
+    validation = searcher.hypermodel.validation
+    scores = model.evaluate(validation, verbose=0, return_dict=True)
+    assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
+    # Trained anew from the config that was written, to its number of epochs: the same again.
+    config = experiments.read_config(folder / "best.yaml")
+    again = experiments.build(config, searcher.hypermodel.train)
+    again.fit(
+        searcher.hypermodel.train.batches(config.training.batch_size, seed=config.seed),
+        epochs=config.training.epochs,
+        callbacks=experiments.schedule(config),
+        verbose=0,
+    )
+    np.testing.assert_allclose(
+        again.predict(validation, verbose=0), model.predict(validation, verbose=0), rtol=1e-5
+    )
+
+
+def test_the_folder_has_a_table_a_plot_and_a_config(found):
+    searcher, folder, lines = found
+    table = pandas.read_csv(folder / "trials.csv")
+    assert len(table) == 3 and (table["status"] == "COMPLETED").all()
+    assert table["score"].is_monotonic_decreasing
+    best = yaml.safe_load((folder / "best.yaml").read_text())
+    assert best["settings"]["compatibility_weight"] == pytest.approx(
+        table["settings.compatibility_weight"][0]
+    )
+    assert best["training"]["epochs"] == table["best_epoch"][0]
+    assert (folder / "trials.png").read_bytes()[:4] == b"\x89PNG"
+    assert "compatibility_weight" in (folder / "trials.svg").read_text()
+    assert sum("score" in line for line in lines) == 3
+
+
+def test_a_search_that_is_done_is_not_done_again(found):
+    _, folder, _ = found
+    before = (folder / "trials.csv").read_bytes()
+    lines = []
+    tuning.search(blobs(120), folder, CONFIG, trials=3, tuner="random", report=lines.append)
+    assert lines == [] and (folder / "trials.csv").read_bytes() == before
+
+
+def test_the_folder_of_another_search_is_refused(found, tmp_path):
+    _, folder, _ = found
+    with pytest.raises(ValueError, match="holds another search"):
+        tuning.search(blobs(120), folder, CONFIG, trials=3, tuner="bayesian")
+    (tmp_path / "diary.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is not empty and holds no search"):
+        tuning.search(blobs(120), tmp_path, CONFIG)
+
+
+class Diverging(tuning.HyperModel):
+    """Fails where lambda is above 1, as a diverging training does."""
+
+    def fit(self, hp, model, **kwargs):
+        if hp.values["settings.compatibility_weight"] > 1:
+            raise FloatingPointError("Training diverged in epoch 3")
+        return super().fit(hp, model, **kwargs)
+
+
+def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "HyperModel", Diverging)
+    lines = []
+    space = {"settings.compatibility_weight": (0.5, 2.0)}
+    config = dataclasses.replace(CONFIG, seed=3)
+    tuning.search(
+        blobs(60),
+        tmp_path / "s",
+        config,
+        trials=4,
+        tuner="random",
+        space=space,
+        report=lines.append,
+    )
+    table = pandas.read_csv(tmp_path / "s" / "trials.csv")
+    failed = table[table["status"] != "COMPLETED"]
+    assert 0 < len(failed) < 4
+    assert (failed["settings.compatibility_weight"] > 1).all()
+    assert failed["error"].str.contains("diverged in epoch 3").all()
+    assert sum("FAILED" in line for line in lines) == len(failed)
+    best = experiments.read_config(tmp_path / "s" / "best.yaml")
+    assert best.settings["compatibility_weight"] <= 1
+
+
+def test_a_search_where_every_trial_fails_ends_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "HyperModel", Diverging)
+    space = {"settings.compatibility_weight": (1.5, 2.0)}
+    with pytest.raises((ValueError, RuntimeError), match="diverged in epoch 3"):
+        tuning.search(
+            blobs(60), tmp_path / "s", CONFIG, trials=2, tuner="random", space=space, report=print
+        )
+
+
+def test_hyperband_continues_a_trial_where_it_stopped(tmp_path):
+    config = experiments.read_config(
+        overrides=[*QUICK, "training.epochs=3", "training.warm_up_epochs=1"]
+    )
+    searcher = tuning.search(
+        blobs(90), tmp_path / "s", config, tuner="hyperband", report=lambda line: None
+    )
+    later = [
+        trial
+        for trial in searcher.oracle.trials.values()
+        if trial.hyperparameters.values.get("tuner/initial_epoch")
+    ]
+    assert later and all(trial.status == "COMPLETED" for trial in searcher.oracle.trials.values())
+    model = searcher.get_best_models(1)[0]
+    best = searcher.oracle.get_best_trials(1)[0]
+    # The per-example tables came along: the model knows how long it was trained and on what.
+    assert model.epochs_trained == tuning.best_config(searcher).training.epochs
+    scores = model.evaluate(searcher.hypermodel.validation, verbose=0, return_dict=True)
+    assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", sorted(tuning.SPACES))
+def test_every_method_has_a_space_that_builds(method):
+    config = dataclasses.replace(CONFIG, method=method, settings={})
+    hypermodel = tuning.HyperModel(blobs(60), config)
+    values = keras_tuner.HyperParameters()
+    model = hypermodel.build(values)
+    assert set(values.values) == set(tuning.SPACES[method])
+    assert model.optimizer is not None
+    trial = hypermodel.trial_config(values.values)
+    for key, value in values.values.items():
+        section, _, name = key.rpartition(".")
+        stored = trial.settings if section == "settings" else vars(getattr(trial, section))
+        assert stored[name] == value
+
+
+def test_integers_are_searched_as_integers():
+    space = {"settings.num_neighbours": (3, 30), "training.rebuild_every": (1, 50)}
+    hypermodel = tuning.HyperModel(blobs(60), CONFIG, space=space)
+    values = keras_tuner.HyperParameters()
+    model = hypermodel.build(values)
+    assert isinstance(values.values["settings.num_neighbours"], int)
+    assert model.num_neighbours == values.values["settings.num_neighbours"]
+
+
+def test_a_network_of_ones_own():
+    def classifier():
+        return keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, name="mine")])
+
+    model = tuning.HyperModel(blobs(60), CONFIG, classifier=classifier).build(
+        keras_tuner.HyperParameters()
+    )
+    assert model.classifier.layers[-1].name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tuner": "guess"}, "`tuner` must be one of"),
+        ({"objective": "accuracy"}, "`objective` must be one of"),
+        ({"trials": 0}, "`trials` must be at least 1"),
+        ({"space": {}}, "`space` must name at least one"),
+        ({"space": {"training.speed": (1, 2)}}, "must name values of a config.*training.speed"),
+        ({"space": {"settings.graph_weight": (2.0, 1.0)}}, "range 0 < low < high"),
+        ({"space": {"settings.graph_weight": (0.0, 1.0)}}, "range 0 < low < high"),
+    ],
+)
+def test_bad_arguments_are_named_before_anything_is_written(arguments, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        tuning.search(blobs(60), tmp_path / "s", CONFIG, **arguments)
+    assert not (tmp_path / "s").exists()
+
+
+# -- the command, in processes of its own -------------------------------------------------------
+
+
+def command(folder, *overrides):
+    return [
+        *(sys.executable, "-m", "valen_tf.cli", "tune"),
+        *("data.corruption=uniform", *QUICK, *overrides),
+        *("--trials", "3", "--tuner", "random", "--out", str(folder)),
+    ]
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+
+
+def test_a_killed_search_continues_to_the_same_table(tmp_path):
+    ablation = ("method=valen_non",)  # quick to trace
+    killed = subprocess.Popen(
+        command(tmp_path / "killed", *ablation),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with killed.stdout:
+        for line in killed.stdout:
+            if "trial 1:" in line:
+                break
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert cli.main(command(tmp_path / "killed", *ablation)[3:]) == 0
+    assert cli.main(command(tmp_path / "whole", *ablation)[3:]) == 0
+    tables = [pandas.read_csv(tmp_path / name / "trials.csv") for name in ("whole", "killed")]
+    pandas.testing.assert_frame_equal(*tables)
+    best = [(tmp_path / name / "best.yaml").read_text() for name in ("whole", "killed")]
+    assert best[0] == best[1]
+
+
+@pytest.mark.slow
+def test_one_chief_and_two_workers(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    processes = {}
+    for name in ("chief", "tuner0", "tuner1"):
+        variables = environment(
+            KERASTUNER_TUNER_ID=name,
+            KERASTUNER_ORACLE_IP="127.0.0.1",
+            KERASTUNER_ORACLE_PORT=port,
+        )
+        processes[name] = subprocess.Popen(
+            command(tmp_path / "search"), env=variables, stdout=subprocess.PIPE, text=True
+        )
+        time.sleep(1)
+    outputs = {name: process.communicate(timeout=400)[0] for name, process in processes.items()}
+    assert all(process.returncode == 0 for process in processes.values()), outputs
+    assert all("score" in outputs[name] for name in ("tuner0", "tuner1"))  # both did a share
+    table = pandas.read_csv(tmp_path / "search" / "trials.csv")
+    assert len(table) == 3 and (table["status"] == "COMPLETED").all()
+    assert experiments.read_config(tmp_path / "search" / "best.yaml").method == "valen"

@@ -1,0 +1,169 @@
+"""From records to the figures of a page: the paper's three, and a closer look at VALEN's runs."""
+
+import os
+import pathlib
+
+import pandas
+
+from valen_tf.experiments import charts, figures, paper
+from valen_tf.experiments.records import PAPER_SCHEDULE, arrays, method_place
+from valen_tf.experiments.typeset import data_title, method_title
+
+
+class Page:
+    """Where the files beside a page are, and how it refers to them.
+
+    Args:
+        folder: Folder of the page.
+        assets: Folder of the files beside it.
+    """
+
+    def __init__(self, folder, assets):
+        self.folder, self.assets = folder, assets
+
+    def link(self, path):
+        """A path as the page says it."""
+        return pathlib.Path(os.path.relpath(path, self.folder)).as_posix()
+
+    def figure(self, draw, name, *arguments, alt, **options):
+        """Draws a figure; the PNG is shown, as it looks alike everywhere, and leads to the SVG."""
+        svg, png = draw(*arguments, stem=self.assets / name, **options)
+        return f"[![{alt}]({self.link(png)})]({self.link(svg)})\n"
+
+    def file(self, name, text):
+        """Writes a text; returns the link."""
+        path = self.assets / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return self.link(path)
+
+
+def paper_figures(records, page):
+    """The panels of the paper's figure that have runs.
+
+    Args:
+        records: Records of runs.
+        page: The `Page`.
+
+    Returns:
+        Markdown, empty without such runs.
+    """
+    lines = []
+    for name, figure in paper.FIGURES.items():
+        letter = name[-1]
+        for data in dict.fromkeys(r["data"] for r in records if r["table"] == name):
+            runs = [r for r in records if r["table"] == name and r["data"] == data]
+            draw = _convergence if name == "figure-c" else _flipping
+            picture = draw(runs, f"{name}-{data}", page)
+            if picture:
+                procedure = (runs[0]["procedure"] or "own").replace("_", "-")
+                text = (
+                    f"**({letter})** {data_title(data)}, {procedure} procedure: {figure.subject}."
+                )
+                departures = sorted({run["schedule"] for run in runs} - {PAPER_SCHEDULE})
+                trials = len({(run["seed"], run["trial"]) for run in runs})
+                text += f" {trials} trial{'s' * (trials > 1)}"
+                text += "".join(f"; {departure}" for departure in departures) + "."
+                lines += [text, "", picture]
+    return "\n".join(["## Figures", "", *lines]) if lines else ""
+
+
+def _flipping(runs, name, page):
+    rows = [
+        {"method": method_title(run["method"]), "rate": run["rate"], "accuracy": run["accuracy"]}
+        for run in sorted(runs, key=lambda run: method_place(run["method"]))
+        if run["rate"] is not None
+    ]
+    if not rows:
+        return ""
+    return page.figure(
+        *(figures.flipping, name, pandas.DataFrame(rows)),
+        alt="Accuracy against flipping probability",
+        title=data_title(runs[0]["data"]),
+    )
+
+
+def _convergence(runs, name, page):
+    curves = [run for run in runs if run["method"] == "valen" and run["convergence"]]
+    if not curves:
+        return ""
+    length = max(len(run["convergence"]) for run in curves)
+    whole = [run for run in curves if len(run["convergence"]) == length]
+    epochs = whole[0]["config"].get("training", {}).get("epochs", length)
+    return page.figure(
+        *(figures.convergence, name, [run["convergence"] for run in whole]),
+        alt="Change of the label distributions over the epochs",
+        first_epoch=epochs - length + 1,  # a curve ends with the training
+        title=data_title(runs[0]["data"]),
+    )
+
+
+def closer_look(records, page):
+    """Label distributions, candidates and calibration of VALEN, a run of each setting.
+
+    Args:
+        records: Records of runs; those with arrays beside them are shown.
+        page: The `Page`.
+
+    Returns:
+        Markdown, empty without such runs.
+    """
+    lines, seen = [], set()
+    for record in records:
+        key = record["table"], record["data"]
+        wanted = record["table"] in paper.TABLES or record["table"] == "figure-c"
+        if record["method"] != "valen" or key in seen or not wanted:
+            continue
+        pictures = _pictures(arrays(record), f"{record['table']}-{record['data']}", page)
+        if pictures:
+            seen.add(key)
+            title = f"{setting(*key)}, trial {record['trial']}, seed {record['seed']}"
+            lines += [f"<details><summary>{title}</summary>\n", *pictures, "</details>", ""]
+    if not lines:
+        return ""
+    return "\n".join(["## A closer look at VALEN", "", _CLOSER_LOOK, *lines])
+
+
+def _pictures(stored, name, page):
+    found = []
+    if {"distributions", "candidates", "train_labels"} <= set(stored):
+        candidates, labels = stored["candidates"], stored["train_labels"]
+        chosen = charts.examples(candidates, labels)
+        if len(chosen):
+            found.append(
+                page.figure(
+                    *(figures.label_distributions, f"{name}-distributions"),
+                    *(stored["distributions"][chosen], candidates[chosen], labels[chosen]),
+                    alt="Recovered label distributions",
+                    images=stored["images"][chosen] if "images" in stored else None,
+                )
+            )
+        found.append(
+            page.figure(
+                *(figures.candidate_confusion, f"{name}-candidates", candidates, labels),
+                alt="How often each label is a candidate of each class",
+            )
+        )
+    if {"probabilities", "labels"} <= set(stored):
+        found.append(
+            page.figure(
+                *(figures.calibration, f"{name}-calibration"),
+                *(stored["probabilities"], stored["labels"]),
+                alt="Accuracy against confidence",
+            )
+        )
+    return found
+
+
+def setting(table, data):
+    """`Table 5, Lost`."""
+    if table in paper.TABLES:
+        return f"Table {paper.TABLES[table].number}, {data_title(data)}"
+    return f"Figure ({table[-1]}), {data_title(data)}"
+
+
+_CLOSER_LOOK = """\
+Of each setting the first run: label distributions of training examples with a median number of candidates
+for their class; how often each label is a candidate of each class; and how often predictions on the test
+part are right, against how sure they are.
+"""

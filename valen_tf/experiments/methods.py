@@ -1,0 +1,61 @@
+"""The methods that a config may name."""
+
+import importlib
+import inspect
+
+# Name -> module and class, imported when used. A deep method is a `PartialLabelModel`, a
+# classical one a scikit-learn estimator.
+METHODS = {
+    "valen": ("valen_tf.valen", "Valen"),
+    "valen_non": ("valen_tf.baselines", "ValenNon"),
+    "valen_authors": ("valen_tf.baselines", "ValenAuthors"),
+    "proden": ("valen_tf.baselines", "Proden"),
+    "rc": ("valen_tf.baselines", "RC"),
+    "cc": ("valen_tf.baselines", "CC"),
+    "d2cnn": ("valen_tf.baselines", "D2CNN"),
+    "ga": ("valen_tf.baselines", "GA"),
+    "clpl": ("valen_tf.baselines", "CLPL"),
+    "plsvm": ("valen_tf.baselines", "PLSVM"),
+    "plknn": ("valen_tf.baselines", "PLKNN"),
+    "ipal": ("valen_tf.baselines", "IPAL"),
+    "plle": ("valen_tf.baselines", "PLLE"),
+}
+CLASSICAL = ("clpl", "plsvm", "plknn", "ipal", "plle")
+
+
+def method_class(name):
+    """The class of a named method.
+
+    Example:
+        >>> method_class("proden").__name__
+        'Proden'
+    """
+    if name not in METHODS:
+        raise ValueError(f"`method` must be one of {', '.join(METHODS)}. Received: {name!r}")
+    module, attribute = METHODS[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+def is_classical(name):
+    """Whether the method is a scikit-learn estimator, without network, epochs and callbacks."""
+    return name in CLASSICAL
+
+
+def enhances_labels(name):
+    """Whether the method has a warm-up and a graph, and so an ablation without them."""
+    if is_classical(name):
+        return False
+    from valen_tf.enhancement import LabelEnhancement
+
+    return issubclass(method_class(name), LabelEnhancement)
+
+
+def check_settings(name, settings):
+    """Refuses settings that the method does not take."""
+    parameters = inspect.signature(method_class(name)).parameters
+    known = [key for key in parameters if key not in ("classifier", "seed", "name")]
+    unknown = [key for key in settings if key not in known]
+    if unknown:
+        raise ValueError(
+            f"Unknown key {unknown[0]!r} in `settings`; {name} takes {', '.join(known) or 'none'}."
+        )

@@ -1,0 +1,170 @@
+"""Records of runs: one JSON file per run, and beside it, where there are any, its arrays in an .npz.
+
+A record says which cell of which table or figure it belongs to, what was run, and what came out:
+
+    table              "table1" to "table5", "figure-a", "figure-b" or "figure-c"
+    data, method       registry names
+    procedure, rate    how candidate sets were drawn; null where they come with the data
+    trial, seed        fold or trial number; runs of two methods with equal ones are paired
+    config             the whole configuration
+    schedule           "paper", or in words how the run departs from it
+    versions, commit   of everything that was used
+    seconds, peak_gigabytes
+    accuracy           on the test part, at the last epoch
+    accuracy_last_10   mean over the last ten epochs; null for methods without epochs
+    selected           {rule: {epoch, score, accuracy}} of the epochs that label-free scores choose, or null
+    recovered          share of training labels that the label distributions recover, or null
+    convergence        mean absolute change of the label distributions at each epoch, or null
+
+The arrays: `probabilities` [test examples, classes] and `labels` [test examples]; for methods that
+recover them `distributions` and `candidates` [examples, classes], `train_labels` [examples] and
+`images` [examples, ...].
+"""
+
+import json
+import pathlib
+
+import numpy as np
+
+from valen_tf.checks import require
+from valen_tf.experiments import paper
+
+PAPER_SCHEDULE = "paper"
+# How the epoch that counts is chosen -> in words. Only the first is the paper's.
+RULES = {
+    "last": "at the last epoch",
+    "last_10": "as the mean of the last ten epochs",
+    "covering_rate": "at the epoch of the best covering rate",
+    "approximated_accuracy": "at the epoch of the best approximated accuracy",
+}
+KEYS = (
+    *("table", "data", "procedure", "rate", "method", "trial", "seed", "config", "schedule"),
+    *("versions", "commit", "seconds", "peak_gigabytes", "accuracy", "accuracy_last_10"),
+    *("selected", "recovered", "convergence"),
+)
+
+
+def check(record):
+    """Refuses a record that the tables could not use, in words that name the key.
+
+    Args:
+        record: A dict.
+
+    Returns:
+        The record.
+
+    Example:
+        >>> check({"table": "table9"})
+        Traceback (most recent call last):
+        ...
+        ValueError: A record must have the key 'data'. Received: table
+    """
+    for key in KEYS:
+        require(key in record, f"A record must have the key {key!r}", ", ".join(record))
+    tables = (*paper.TABLES, *paper.FIGURES)
+    require(record["table"] in tables, f"`table` must be one of {', '.join(tables)}", _say(record))
+    if record["table"] in paper.TABLES:
+        table = paper.TABLES[record["table"]]
+        known = f"`data` of {record['table']} must be one of {', '.join(table.data)}"
+        require(record["data"] in table.data, known, _say(record, "data"))
+        wanted = f"`procedure` of {record['table']} must be {table.procedure!r}"
+        require(record["procedure"] == table.procedure, wanted, _say(record, "procedure"))
+    for key in ("trial", "seed"):
+        whole = isinstance(record[key], int) and record[key] >= 0
+        require(whole, f"`{key}` must be a whole number from 0", _say(record, key))
+    for key in ("accuracy", "accuracy_last_10", "recovered"):
+        empty = record[key] is None and key != "accuracy"
+        require(empty or _is_share(record[key]), f"`{key}` must be in [0, 1]", _say(record, key))
+    for rule, choice in (record["selected"] or {}).items():
+        require(rule in RULES, f"A rule of `selected` must be one of {', '.join(RULES)}", rule)
+        require(_is_share(choice["accuracy"]), f"`accuracy` of {rule} must be in [0, 1]", choice)
+    return record
+
+
+def read(folder):
+    """Reads and checks every record in a folder and the folders in it.
+
+    Args:
+        folder: The folder; every `.json` file in it must be a record.
+
+    Returns:
+        A list of dicts in the order of the paper, each with `"file"`, the path it was read from.
+    """
+    folder = pathlib.Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder of records {folder}.")
+    found, seen = [], {}
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            record = check(dict(json.loads(path.read_text())))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path} is not a record of a run: {error}") from error
+        run = _run(record)
+        require(run not in seen, "A run must have one record", f"{seen.get(run)} and {path}")
+        seen[run] = path
+        found.append({**record, "file": path})
+    return sorted(found, key=_place)
+
+
+def arrays(record):
+    """The arrays beside a record, a dict; empty where there are none."""
+    path = record["file"].with_suffix(".npz")
+    if not path.exists():
+        return {}
+    with np.load(path) as stored:
+        return dict(stored)
+
+
+def accuracy(record, rule="last"):
+    """The accuracy of a run under a rule.
+
+    Args:
+        record: A record.
+        rule: A key of `RULES`.
+
+    Returns:
+        A float in [0, 1], or `None` where the rule's epoch was not recorded. A method without epochs
+        has the same accuracy under every rule.
+
+    Example:
+        >>> chosen = {"covering_rate": {"epoch": 3, "score": 0.9, "accuracy": 0.75}}
+        >>> record = {"accuracy": 0.5, "accuracy_last_10": 0.625, "selected": chosen}
+        >>> [accuracy(record, rule) for rule in RULES]
+        [0.5, 0.625, 0.75, None]
+    """
+    require(rule in RULES, f"`rule` must be one of {', '.join(RULES)}", f"rule={rule!r}")
+    without_epochs = record["accuracy_last_10"] is None and record["selected"] is None
+    if rule == "last" or without_epochs:
+        return record["accuracy"]
+    if rule == "last_10":
+        return record["accuracy_last_10"]
+    return (record["selected"] or {}).get(rule, {}).get("accuracy")
+
+
+def method_place(method):
+    """Sorts methods as the paper does; others come after, by name."""
+    known = list(paper.METHODS)
+    return (known.index(method) if method in known else len(known), method)
+
+
+def _run(record):
+    keys = ("table", "data", "procedure", "rate", "method", "seed", "trial")
+    return tuple(record[key] for key in keys)
+
+
+def _place(record):
+    """The paper's order: `None` before numbers, methods by `method_place`."""
+    table, data, procedure, rate, method, seed, trial = _run(record)
+    columns = paper.TABLES[table].data if table in paper.TABLES else ()
+    column = columns.index(data) if data in columns else len(columns)
+    rate = (rate is not None, rate or 0.0)
+    place = (table in paper.FIGURES, table, column, data, procedure or "", rate)
+    return *place, method_place(method), seed, trial
+
+
+def _is_share(value):
+    return isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def _say(record, key="table"):
+    return f"{key}={record[key]!r}"

@@ -1,0 +1,135 @@
+"""The whole evaluation from one call: runs in parallel, records, tables and figures."""
+
+import os
+import pathlib
+import time
+
+from valen_tf.experiments import grid, paper, results, typeset
+from valen_tf.experiments.files import write
+
+TARGETS = (*paper.TABLES, *paper.FIGURES)
+
+
+def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=print, **options):
+    """Runs what tables and figures need, and writes them from the records.
+
+    Runs go over joblib: `jobs` processes here or, inside `joblib.parallel_config(backend="dask")` and its
+    like, a cluster that shares the folder. Finished runs are not run again; a run that another process
+    is at is left to it. `summary.md` in the folder is renewed after every run.
+
+    Args:
+        targets: Names of tables and figures; see `grid.runs`.
+        out: Folder of the reproduction.
+        page: Markdown file of the results; `RESULTS.md` in the folder by default.
+        jobs: Number of processes.
+        report: Called with lines of progress.
+        **options: Of `grid.runs`.
+
+    Returns:
+        Path of the page of results.
+    """
+    import joblib
+
+    unknown = [name for name in targets if name not in TARGETS]
+    if unknown:
+        raise ValueError(f"`targets` must be of {', '.join(TARGETS)}. Received: {unknown[0]!r}")
+    out = pathlib.Path(out)
+    wanted, missing = _at_hand(grid.runs(targets, **options))
+    for name, reason in missing.items():
+        report(f"left out: {name}: {reason}")
+    if not wanted:
+        raise ValueError("There is nothing to run: no method, data set and table go together.")
+    todo = [run for run in wanted if not (out / "records" / f"{run.name}.json").exists()]
+    report(f"{len(wanted)} runs, {len(wanted) - len(todo)} of them done before")
+    cores = max(1, (os.cpu_count() or 1) // max(1, jobs))
+    started = time.perf_counter()
+    with _Bar(len(todo)) as bar:
+        tasks = (joblib.delayed(_one)(run, str(out), cores) for run in todo)
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        failures = []
+        for name, record, error in parallel(tasks):
+            bar.step()
+            if error:
+                failures.append(name)
+                report(f"FAILED {name}: {error}")
+            elif record is None:
+                report(f"{name}: another process is at it")
+            else:
+                report(
+                    f"{name}: {100 * record['accuracy']:.2f} % in {record['seconds']:.0f} s"
+                    f" (grid: {time.perf_counter() - started:.0f} s)"
+                )
+                _summarize(out)
+    page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
+    if failures:
+        raise ValueError(f"{len(failures)} runs failed, the first is {failures[0]}; see above.")
+    return page
+
+
+def _one(run, out, cores):
+    """A run in a worker: its name, its record, and what went wrong if anything did."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import tensorflow as tf
+
+    try:  # processes side by side share the cores
+        tf.config.threading.set_intra_op_parallelism_threads(cores)
+        tf.config.threading.set_inter_op_parallelism_threads(cores)
+    except RuntimeError:
+        pass  # this process has begun before
+    try:
+        return run.name, grid.execute(run, out), None
+    # One bad run must not end the others; it is reported, and makes the whole call fail at the end.
+    except Exception as error:
+        return run.name, None, f"{type(error).__name__}: {error}"
+
+
+def _at_hand(runs):
+    """The runs whose data can be loaded, and why the others cannot."""
+    from valen_tf.datasets import SPECS
+
+    missing = {}
+    for run in runs:
+        data = run.config.data
+        spec = SPECS[data.name]
+        if spec.kind != "embedded" and data.data_dir is None:
+            missing[data.name] = f"{spec.file} is in none of the data folders ({spec.source})"
+    return [run for run in runs if run.config.data.name not in missing], missing
+
+
+def _summarize(out):
+    found = results.read(out / "records")
+    pages = [
+        typeset.markdown([record for record in found if record["table"] == name], name)
+        for name in paper.TABLES
+        if any(record["table"] == name for record in found)
+    ]
+    write(out / "summary.md", lambda path: path.write_text("\n\n".join(pages) + "\n"))
+
+
+class _Bar:
+    """Progress over runs with the time left, on a terminal."""
+
+    def __init__(self, total):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        console = Console()
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("runs", total=total)
+
+    def __enter__(self):
+        self._progress.start()
+        return self
+
+    def step(self):
+        """One run more."""
+        self._progress.advance(self._task)
+
+    def __exit__(self, *_):
+        self._progress.stop()

@@ -1,0 +1,229 @@
+"""RESULTS.md from a folder of records: every table and figure that has runs, and their conditions.
+
+Nothing in it is typed, and the same records give the same bytes.
+"""
+
+import pathlib
+
+import numpy as np
+import pandas
+
+from valen_tf.checks import require
+from valen_tf.experiments import figures, gallery, paper, ranks, tables, typeset
+from valen_tf.experiments.records import RULES, accuracy, method_place, read
+from valen_tf.experiments.typeset import markdown_row, method_title, percent
+
+_UCI_AND_REAL_WORLD = ("table3", "table4", "table5")
+
+
+def write(folder, path="RESULTS.md", assets=None):
+    """Writes the results of all records in a folder.
+
+    Args:
+        folder: Folder of records; see `valen_tf.experiments.records`.
+        path: The Markdown file to write.
+        assets: Folder for the figures (SVG and PNG) and the tables in LaTeX and HTML; `results` beside
+            the Markdown file by default.
+
+    Returns:
+        The path of the Markdown file.
+    """
+    records = read(folder)
+    require(bool(records), "A folder of records must have one or more", str(folder))
+    path = pathlib.Path(path)
+    assets = pathlib.Path(assets or path.parent / "results")
+    page = gallery.Page(path.parent, assets)
+    sections = [
+        _HEADER.format(runs=len(records)),
+        _glance(records),
+        *_tables(records, page),
+        _choice_of_epoch(records),
+        _overall(records, page),
+        gallery.paper_figures(records, page),
+        _recovered(records),
+        gallery.closer_look(records, page),
+        _conditions(records),
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(section for section in sections if section), encoding="utf-8")
+    return path
+
+
+def _glance(records):
+    cells = pandas.concat([tables.summarize(records, name) for name in paper.TABLES])
+    valen = cells[(cells["method"] == "valen") & (cells["trials"] > 0)]
+    lines = ["## At a glance", ""]
+    if len(valen):
+        gap = valen["difference"]
+        full = int((valen["note"] == "").sum())
+        text = (
+            f"VALEN was run on {len(valen)} of the paper's {len(paper.cells_of('valen'))} data sets and "
+            f"procedures, on {full} of them by the paper's protocol in full. Its accuracy minus the "
+            f"published one is {gap.mean():+.2f} points on average"
+        )
+        span = f", from {gap.min():+.2f} to {gap.max():+.2f}" if len(valen) > 1 else ""
+        lines += [f"{text}{span}.", ""]
+    wins = tables.wins(records)
+    if len(wins):
+        header = ["VALEN against", "better / equal / worse", "the same by the paper's marks"]
+        lines += [
+            "How often VALEN is significantly better or worse (t-tests as in the tables below):",
+            "",
+        ]
+        lines += [markdown_row(header), markdown_row(["---"] * 3)]
+        for row in wins.itertuples():
+            ours = f"{row.better} / {row.equal} / {row.worse}"
+            theirs = f"{row.paper_better} / {row.paper_equal} / {row.paper_worse}"
+            published = row.paper_better + row.paper_equal + row.paper_worse
+            shown = theirs if published else typeset.MISSING
+            lines.append(markdown_row([method_title(row.method), ours, shown]))
+        lines.append("")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def _tables(records, page):
+    for name, table in paper.TABLES.items():
+        own = [record for record in records if record["table"] == name]
+        if not own:
+            continue
+        lines = [f"## Table {table.number}", "", typeset.markdown(own, name)]
+        for rule, words in RULES.items():
+            if rule != "last" and not any(_has_rule(record, rule) for record in own):
+                continue
+            links = []
+            for suffix, title in (("md", "Markdown"), ("tex", "LaTeX"), ("html", "HTML")):
+                text = typeset.FORMATS[suffix](own, name, rule)
+                links.append(f"[{title}]({page.file(f'{name}-{rule}.{suffix}', text)})")
+            lines.append(f"- Accuracy {words}: {', '.join(links)}")
+        yield "\n".join([*lines, ""])
+
+
+def _has_rule(record, rule):
+    """Whether the rule's epoch was recorded; of a method without epochs none was."""
+    without_epochs = record["accuracy_last_10"] is None and record["selected"] is None
+    return not without_epochs and accuracy(record, rule) is not None
+
+
+def _choice_of_epoch(records):
+    runs = [
+        record
+        for record in records
+        if record["table"] in paper.TABLES and all(_has_rule(record, rule) for rule in RULES)
+    ]
+    if not runs:
+        return ""
+    lines = [
+        "## Choice of the epoch",
+        "",
+        "Mean accuracy (%) over all runs of the tables that recorded it. No rule uses true labels:",
+        "",
+        markdown_row(["", "runs", *RULES.values()]),
+        markdown_row(["---", *["---:"] * (len(RULES) + 1)]),
+    ]
+    for method in sorted({run["method"] for run in runs}, key=method_place):
+        own = [run for run in runs if run["method"] == method]
+        means = [100 * np.mean([accuracy(run, rule) for run in own]) for rule in RULES]
+        lines.append(
+            markdown_row([method_title(method), str(len(own)), *(f"{mean:.2f}" for mean in means)])
+        )
+    return "\n".join([*lines, ""])
+
+
+def _overall(records, page):
+    deep = [record for record in records if record["method"] not in paper.CLASSICAL]
+    lines = []
+    for slug, title, runs, names in (
+        ("deep", "Methods that train a network, all tables", deep, tuple(paper.TABLES)),
+        ("all", "All methods, Tables 3 to 5", records, _UCI_AND_REAL_WORLD),
+    ):
+        scores = ranks.complete_scores(runs, names)
+        if scores.empty:
+            continue
+        ranking = ranks.rank(scores)
+        known = {record["method"] for record in runs if record["table"] in names}
+        left_out = sorted(known - set(scores), key=method_place)
+        verdict = "differ" if ranking.p_value < tables.SIGNIFICANCE else "cannot be told apart"
+        text = (
+            f"{len(scores.columns)} methods on {len(scores)} data sets and procedures that all of them "
+            f"were run on: the methods {verdict} (Friedman's test, chi-squared "
+            f"{ranking.statistic:.2f}, p = {ranking.p_value:.2g}). Average ranks, 1 is best; a bar joins "
+            "methods that do not differ by Nemenyi's test at 0.05."
+        )
+        if left_out:
+            text += f" Left out, for too few runs: {', '.join(map(method_title, left_out))}."
+        alt = "Average ranks: " + ", ".join(
+            f"{method_title(name)} {value:.2f}" for name, value in ranking.ranks.items()
+        )
+        picture = page.figure(
+            *(figures.critical_difference, f"ranks-{slug}", ranking), alt=alt, titles=paper.METHODS
+        )
+        lines += [f"**{title}.** {text}", "", picture]
+    return "\n".join(["## Overall comparison", "", *lines]) if lines else ""
+
+
+def _recovered(records):
+    cells = {}
+    for record in records:
+        if record["table"] in paper.TABLES and record["recovered"] is not None:
+            key = record["table"], record["data"]
+            cells.setdefault(key, {}).setdefault(record["method"], []).append(record["recovered"])
+    if not cells:
+        return ""
+    methods = sorted(set().union(*cells.values()), key=method_place)
+    lines = [
+        "## Training labels recovered",
+        "",
+        "Share of training examples whose label distribution peaks at the true label, in %:",
+        "",
+        markdown_row(["", *map(method_title, methods)]),
+        markdown_row(["---", *["---:"] * len(methods)]),
+    ]
+    for (table, data), values in cells.items():
+        shares = [100 * np.array(values.get(method, [])) for method in methods]
+        shown = [percent(s.mean(), s.std(), len(s)) if len(s) else typeset.MISSING for s in shares]
+        lines.append(markdown_row([gallery.setting(table, data), *shown]))
+    return "\n".join([*lines, ""])
+
+
+def _conditions(records):
+    header = ["", "runs", "seeds", "trials", "minutes", "peak GB", "schedule", "commit"]
+    lines = ["## Conditions", "", markdown_row(header), markdown_row(["---"] * len(header))]
+    for key in dict.fromkeys((record["table"], record["data"]) for record in records):
+        runs = [record for record in records if (record["table"], record["data"]) == key]
+        peaks = [run["peak_gigabytes"] for run in runs if run["peak_gigabytes"] is not None]
+        cells = [
+            gallery.setting(*key),
+            str(len(runs)),
+            _listed(run["seed"] for run in runs),
+            _listed(run["trial"] for run in runs),
+            f"{sum(run['seconds'] for run in runs) / 60:.1f}",
+            f"{max(peaks):.1f}" if peaks else typeset.MISSING,
+            "; ".join(sorted({run["schedule"] for run in runs})).replace("|", r"\|"),
+            ", ".join(sorted({f"`{run['commit']}`" for run in runs})),
+        ]
+        lines.append(markdown_row(cells))
+    stacks = sorted({tuple(sorted(record["versions"].items())) for record in records})
+    lines += ["", "Versions:", ""]
+    lines += ["- " + ", ".join(f"{name} {version}" for name, version in stack) for stack in stacks]
+    return "\n".join([*lines, ""])
+
+
+def _listed(numbers):
+    """`0-4`, or `0, 2`.
+
+    Example:
+        >>> _listed([0, 1, 2]), _listed([0, 2, 2])
+        ('0-2', '0, 2')
+    """
+    numbers = sorted(set(numbers))
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"{numbers[0]}-{numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+_HEADER = """\
+# Results
+
+Written by `valen-tf reproduce` from the records of {runs} runs; not typed. The published numbers are those
+of N. Xu, C. Qiao, X. Geng, M.-L. Zhang, *Instance-Dependent Partial Label Learning*, NeurIPS 2021.
+"""

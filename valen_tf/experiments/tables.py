@@ -1,0 +1,165 @@
+"""From records of runs to the cells of the paper's tables: means, deviations, marks, differences."""
+
+import warnings
+
+import numpy as np
+import pandas
+from scipy import stats
+
+from valen_tf.checks import require
+from valen_tf.experiments import paper
+from valen_tf.experiments.records import PAPER_SCHEDULE, accuracy, method_place
+
+SIGNIFICANCE = 0.05  # of the paper's pairwise t-tests
+
+
+def summarize(records, table, rule="last"):
+    """One published table, as its records have it.
+
+    Args:
+        records: Records of runs, of this table and of others.
+        table: A key of `paper.TABLES`.
+        rule: Which epoch counts, a key of `records.RULES`.
+
+    Returns:
+        A pandas frame with a row for every data set and method, of the paper or of the records:
+        `data`, `method`; over the runs, in percent, `mean` and `std` (NaN without runs; the standard
+        deviation is that of the trials at hand, divided by their number), `trials`; `best`, whether
+        the mean, to two digits, is the highest among the methods; `tested`, whether VALEN and the
+        method could be compared by a paired t-test, and its `mark`; `paper_mean`, `paper_std`,
+        `paper_mark` (NaN, NaN and "" where nothing is published) and `difference`, ours minus the
+        paper's; `note`, how the runs depart from the paper's protocol, "" if they do not.
+    """
+    require(table in paper.TABLES, f"`table` must be one of {', '.join(paper.TABLES)}", repr(table))
+    runs = {}
+    for record in records:
+        value = accuracy(record, rule)
+        if record["table"] == table and value is not None:
+            runs.setdefault((record["data"], record["method"]), []).append((record, 100 * value))
+    published = paper.TABLES[table]
+    methods = sorted({*published.methods, *(method for _, method in runs)}, key=method_place)
+    rows = []
+    for data in published.data:
+        valen = _trials(runs.get((data, "valen"), ()))
+        for method in methods:
+            cell = runs.get((data, method), ())
+            values = [value for _, value in cell]
+            tested, mark = False, ""
+            if method != "valen":
+                tested, mark = compare(valen, _trials(cell))
+            number = published.cells.get((method, data), paper.Cell(np.nan, np.nan, ""))
+            rows.append(
+                {
+                    "data": data,
+                    "method": method,
+                    "mean": np.mean(values) if values else np.nan,
+                    "std": np.std(values) if values else np.nan,
+                    "trials": len(values),
+                    "tested": tested,
+                    "mark": mark,
+                    "paper_mean": number.mean,
+                    "paper_std": number.std,
+                    "paper_mark": number.mark,
+                    "note": note([record for record, _ in cell]),
+                }
+            )
+    frame = pandas.DataFrame(rows)
+    frame["difference"] = frame["mean"] - frame["paper_mean"]
+    shown = frame["mean"].round(2)
+    columns = shown.groupby(frame["data"])
+    rivals = columns.transform("count") > 1
+    frame["best"] = rivals & (shown == columns.transform("max"))
+    return frame
+
+
+def compare(valen, other):
+    """The paper's mark: a paired two-sided t-test of VALEN against another method.
+
+    Args:
+        valen: `{trial: accuracy}` of VALEN.
+        other: `{trial: accuracy}` of the method.
+
+    Returns:
+        Whether there was anything to test, which asks for the same two or more trials of both; and
+        the mark, `paper.SUPERIOR` or `paper.INFERIOR` for VALEN, or "".
+
+    Example:
+        >>> compare({0: 71.0, 1: 72.0, 2: 73.1}, {0: 61.0, 1: 62.2, 2: 63.0})
+        (True, '●')
+        >>> compare({0: 71.0, 1: 72.0}, {0: 61.0})
+        (False, '')
+    """
+    if set(valen) != set(other) or len(valen) < 2:
+        return False, ""
+    trials = sorted(valen)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Differences that are all equal: t is infinite, or 0 / 0 when they are all zero.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        test = stats.ttest_rel([valen[trial] for trial in trials], [other[t] for t in trials])
+    if not test.pvalue < SIGNIFICANCE:  # NaN is no evidence either
+        return True, ""
+    return True, paper.SUPERIOR if test.statistic > 0 else paper.INFERIOR
+
+
+def note(records):
+    """How the runs of a cell depart from the paper's protocol, in words.
+
+    Args:
+        records: The records of one cell.
+
+    Returns:
+        A string, empty if they do not.
+    """
+    if not records:
+        return ""
+    words = []
+    if len(records) != paper.TRIALS:
+        words.append("1 trial" if len(records) == 1 else f"{len(records)} trials")
+    schedules = sorted({record["schedule"] for record in records})
+    if schedules != [PAPER_SCHEDULE]:
+        mixed = ("the paper's schedule" if s == PAPER_SCHEDULE else s for s in schedules)
+        words.append(" or ".join(mixed))
+    rates = {record["rate"] for record in records}
+    require(len(rates) == 1, "A cell must have runs of one `rate`", f"{_where(records)}: {rates}")
+    (rate,) = rates
+    if records[0]["procedure"] == "instance_dependent" and rate is not None:
+        words.append(f"mean flipping probability {rate:g}")
+    if records[0]["procedure"] == "uniform" and rate not in (None, 0.5):
+        words.append(f"flipping probability {rate:g}")
+    return "; ".join(words)
+
+
+def wins(records, rule="last"):
+    """How often VALEN is significantly better, not different, or worse, over all tables.
+
+    Args:
+        records: Records of runs.
+        rule: Which epoch counts.
+
+    Returns:
+        A pandas frame, a row per method: `better`, `equal`, `worse` by our runs, and
+        `paper_better`, `paper_equal`, `paper_worse` by the paper's marks in those of the same cells
+        that it has. Only cells that could be tested count.
+    """
+    cells = pandas.concat([summarize(records, table, rule) for table in paper.TABLES])
+    cells = cells[cells["tested"]]
+    rows = []
+    for method in sorted(set(cells["method"]), key=method_place):
+        own = cells[cells["method"] == method]
+        published = own[own["paper_mean"].notna()]
+        row = {"method": method}
+        for prefix, marks in (("", own["mark"]), ("paper_", published["paper_mark"])):
+            row[f"{prefix}better"] = int((marks == paper.SUPERIOR).sum())
+            row[f"{prefix}equal"] = int((marks == "").sum())
+            row[f"{prefix}worse"] = int((marks == paper.INFERIOR).sum())
+        rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+def _trials(cell):
+    """Runs of two methods with the same seed and trial saw the same data."""
+    return {(record["seed"], record["trial"]): value for record, value in cell}
+
+
+def _where(records):
+    return f"{records[0]['table']}, {records[0]['data']}, {records[0]['method']}"

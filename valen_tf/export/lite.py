@@ -1,0 +1,48 @@
+"""TFLite files of what is served."""
+
+import os
+import pathlib
+import uuid
+
+import tensorflow as tf
+
+from valen_tf.export import graph
+
+
+def tflite(served, folder):
+    """Writes a SavedModel of this module as TFLite (LiteRT) files, one for each signature.
+
+    The interpreter refuses features of another type, and of another shape unless it can broadcast a
+    dimension of size 1; resized by `resize_tensor_input(..., strict=True)` it refuses those as well.
+
+    Args:
+        served: Folder of the SavedModel.
+        folder: Folder for `serving_default.tflite` and `top_k.tflite`.
+
+    Returns:
+        The files, by signature.
+
+    Example:
+        >>> import tempfile
+        >>> from valen_tf import export, networks
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> served = export.saved_model(networks.linear((4,), 3), folder / "1")
+        >>> [path.name for path in tflite(served, folder / "lite").values()]
+        ['serving_default.tflite', 'top_k.tflite']
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for signature in graph.SIGNATURES:
+        # One converter each: of several signature keys it would silently keep the first.
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            str(served), signature_keys=[signature]
+        )
+        files[signature] = folder / f"{signature}.tflite"
+        scratch = folder / f".{signature}.{uuid.uuid4().hex}.partial"
+        try:
+            scratch.write_bytes(converter.convert())
+            os.replace(scratch, files[signature])
+        finally:
+            scratch.unlink(missing_ok=True)
+    return files
