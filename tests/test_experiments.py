@@ -269,6 +269,41 @@ def test_a_method_named_on_the_command_line_is_trained(
         assert type(model.optimizer) is keras.optimizers.Adam
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("clpl", ["settings={regularization: 2.0}"]),
+        ("plsvm", ["settings={regularization: 0.1}", "seed=3"]),
+        ("plknn", ["settings={num_neighbours: 5}"]),
+        ("ipal", []),
+        ("plle", []),
+    ],
+)
+def test_a_classical_method_runs_from_the_same_command(
+    method, settings, animals, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    names = ["data.candidates=labels", "data.label=truth"]
+    assert cli.main(["train", "--method", method, "--csv", str(animals), *names, *settings]) == 0
+    folder = tmp_path / "runs" / f"animals-{method}"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["accuracy"] > 0.8
+    recovers = method in ("plknn", "ipal", "plle")
+    assert (
+        ("recovered_labels" in summary) == (folder / "label_distributions.csv").exists() == recovers
+    )
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(folder)]) == 0
+    assert f"{100 * summary['accuracy']:.2f}" in capsys.readouterr().out
+    assert cli.main(["predict", str(folder), "--csv", str(animals), "--output", "out.csv"]) == 0
+    predictions = pandas.read_csv("out.csv")
+    truth = pandas.read_csv(animals)["truth"]
+    assert (predictions["prediction"] == truth).mean() > 0.8
+    np.testing.assert_allclose(predictions.filter(like="p(").sum(axis=1), 1, rtol=1e-5)
+    assert cli.main(["export", str(folder), "served"]) == 2
+    assert "is a scikit-learn estimator" in capsys.readouterr().err
+
+
 def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
     for name in METHODS:
         kind = CandidateClassifier if is_classical(name) else vt.PartialLabelModel
