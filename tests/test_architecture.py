@@ -35,6 +35,7 @@ FLOORS = {
     "saving": 7,
     "experiments": 8,
     "tuning": 9,
+    "data_commands": 9,
     "cli": 10,
 }
 
