@@ -361,3 +361,18 @@ def test_singleton_sets_make_the_authors_classifier_learn_by_cross_entropy():
         dataset.labels, logits, from_logits=True
     )
     np.testing.assert_allclose(found["classification"], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_ga_without_ascent_is_the_unbiased_risk():
+    logits = tf.constant([[2.0, 0.0, -1.0], [0.5, 0.1, 0.3]])
+    candidates = tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    risks = losses.complementary_risks(logits, candidates)
+    assert tf.reduce_min(tf.reduce_mean(risks, axis=0)) < 0  # so that the two differ
+    network = vt.networks.linear((2,), 3)
+    plain = vt.baselines.GA(network, ascent=False)
+    features, index = tf.zeros([2, 2]), tf.constant([0, 1])
+    terms = plain.objective(features, logits, candidates, index)
+    np.testing.assert_allclose(terms["classification"], tf.reduce_sum(risks, axis=1), rtol=1e-6)
+    ascending = vt.baselines.GA(network).objective(features, logits, candidates, index)
+    assert not np.allclose(ascending["classification"], terms["classification"])
+    assert vt.baselines.GA.from_config(plain.get_config()).ascent is False

@@ -58,6 +58,12 @@ def test_the_figures_vary_the_flipping_probability():
     assert {run.config.method for run in grid.runs(["figure-c"], trials=1)} == {"valen"}
 
 
+def test_settings_that_depart_from_a_methods_literature_are_in_the_config():
+    run = grid.runs(["table5"], datasets=["lost"], methods=["ga"])[0]
+    assert run.config.settings == {"ascent": False}
+    assert grid.runs(["table4"], datasets=["yeast"], methods=["ga"])[0].config.settings == {}
+
+
 def test_a_short_schedule_says_so():
     run = grid.runs(["table5"], datasets=["lost"], methods=["valen"], epochs=50, examples=99)[0]
     assert run.schedule == "50 epochs instead of 500, at most 99 training examples"

@@ -23,6 +23,9 @@ from valen_tf.experiments.run import check_names
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 # The flipping probabilities of figures (a) and (b); of (a) their mean over an example's wrong labels.
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+# Where a run departs from its method's literature: GA's ascent unlearns on the real-world sets, whose
+# candidates are no uniform draw; its risk without the ascent gives the paper's numbers.
+SETTINGS = {("table5", "ga"): {"ascent": False}}
 # One data set of each table, few examples, two trials, and few epochs: everything is touched.
 QUICK = {
     "data": ("mnist", "dermatology", "lost", "kmnist"),
@@ -104,7 +107,11 @@ def runs(
                             config.data, rate=rate or config.data.rate
                         )
                         one = dataclasses.replace(
-                            config, method=method, settings={}, data=data_section, ablation=False
+                            config,
+                            method=method,
+                            settings=SETTINGS.get((table, method), {}),
+                            data=data_section,
+                            ablation=False,
                         )
                         found.append(Run(table, trial, one, schedule, select))
     return found
