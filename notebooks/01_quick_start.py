@@ -1,0 +1,115 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Quick start: from ambiguous labels to a classifier
+#
+# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/valen-tf/valen_tf/blob/main/notebooks/01_quick_start.ipynb)
+#
+# Each example below carries a *set* of candidate labels, one of which is right. VALEN trains an ordinary
+# classifier from that, and recovers on the way how likely each candidate is.
+
+# %%
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if "google.colab" in sys.modules:
+    # %pip install -q valen-tf
+    pass
+QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
+
+# %%
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+
+import valen_tf as vt
+
+# %% [markdown]
+# ## The data
+#
+# Scikit-learn's digits, with candidate sets drawn by the paper's instance-dependent procedure: a network trained
+# on the true labels says which wrong labels are plausible for *this* image. On the test part the true labels are
+# known, to see what was reached; training does not use them.
+
+# %%
+train, test = vt.datasets.load("digits").split(0.2, seed=0)
+train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
+train
+
+# %%
+figure, axes = plt.subplots(1, 6, figsize=(11, 2.2))
+for axis, image, row in zip(axes, train.features, train.candidates, strict=False):
+    axis.imshow(image.reshape(8, 8), cmap="gray_r")
+    axis.set_title("{" + ", ".join(map(str, np.flatnonzero(row))) + "}", fontsize=10)
+    axis.axis("off")
+
+# %% [markdown]
+# ## Train
+#
+# Any Keras model that gives logits is a classifier. `fit` takes the data set's batches; the warm-up and the graph
+# are looked after by callbacks that are there by default.
+
+# %%
+network = vt.networks.mlp(
+    train.feature_shape, train.num_classes, hidden_units=(128, 64), moments=train.moments()
+)
+model = vt.Valen(network)
+model.compile(keras.optimizers.SGD(1e-2, momentum=0.9), metrics=["accuracy"])
+history = model.fit(
+    train.batches(100),
+    epochs=12 if QUICK else 60,
+    validation_data=test.batches(100),
+    verbose=0,
+)
+print(f"accuracy on the test part: {history.history['val_accuracy'][-1]:.3f}")
+
+# %%
+plt.figure(figsize=(5, 3))
+plt.plot(history.history["val_accuracy"])
+plt.axvline(10, color="gray", linestyle=":", label="end of the warm-up")
+plt.xlabel("epoch")
+plt.ylabel("accuracy on true labels")
+plt.legend()
+# %% [markdown]
+# ## What was recovered
+#
+# Every training example has a label distribution over its candidates. The bars show it, the true label in
+# orange.
+
+# %%
+distributions = model.label_distributions()
+figure, axes = plt.subplots(2, 5, figsize=(11, 3.4), height_ratios=[2, 1])
+for (top, bottom), row in zip(
+    axes.T, np.random.default_rng(0).permutation(len(train)), strict=False
+):
+    top.imshow(train.features[row].reshape(8, 8), cmap="gray_r")
+    top.axis("off")
+    labels = np.flatnonzero(train.candidates[row])
+    colours = ["tab:orange" if label == train.labels[row] else "tab:blue" for label in labels]
+    bottom.bar(labels.astype(str), distributions[row, labels], color=colours)
+    bottom.set_ylim(0, 1)
+recovered = vt.metrics.recovery(distributions, train.labels)
+print(f"the distribution's top is the true label for {recovered:.1%} of the training examples")
+
+# %% [markdown]
+# ## Use it
+#
+# Prediction needs the classifier alone. A saved model comes back with everything, so that training can go on.
+
+# %%
+probabilities = model.predict(test.features, verbose=0)
+print("first predictions:", probabilities.argmax(axis=1)[:10], "true labels:", test.labels[:10])
+model.save("digits.keras")
+again = vt.load_model("digits.keras")
+assert np.array_equal(again.predict(test.features, verbose=0), probabilities)
