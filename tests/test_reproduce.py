@@ -15,7 +15,7 @@ import pytest
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.experiments import grid, paper, records
+from valen_tf.experiments import grid, paper, recording, records
 from valen_tf.experiments.methods import METHODS
 from valen_tf.experiments.reproduce import TARGETS, reproduce
 
@@ -140,13 +140,24 @@ def test_all_methods_of_a_trial_see_the_same_candidate_sets(dermatology, tmp_pat
     first, second = (
         grid.runs(["table3"], methods=[method], **options)[0] for method in ("proden", "clpl")
     )
-    fresh = grid._prepared(first.config, tmp_path).train
-    again = grid._prepared(second.config, tmp_path).train
+    fresh = recording._prepared(first.config, tmp_path).train
+    again = recording._prepared(second.config, tmp_path).train
     assert len(list((tmp_path / "candidates").iterdir())) == 1
     np.testing.assert_array_equal(fresh.candidates, again.candidates)
     np.testing.assert_array_equal(fresh.features, again.features)
     other = dataclasses.replace(first.config, seed=5)
-    assert not np.array_equal(grid._prepared(other, tmp_path).train.candidates, fresh.candidates)
+    assert not np.array_equal(
+        recording._prepared(other, tmp_path).train.candidates, fresh.candidates
+    )
+
+
+def test_an_image_is_kept_for_every_distribution_that_is():
+    labels = np.arange(90) % 3
+    pixels = np.arange(90 * 4, dtype=np.float32).reshape(90, 2, 2)
+    data = vt.PartialLabelDataset(pixels, np.eye(3)[labels], labels)
+    kept = recording._shown(np.eye(3)[labels], data, most=70)
+    assert {key: len(value) for key, value in kept.items()} == dict.fromkeys(kept, 70)
+    np.testing.assert_array_equal(kept["images"], pixels[:70])
 
 
 def test_a_run_that_another_process_is_at_is_left_to_it(dermatology, tmp_path):
@@ -154,21 +165,21 @@ def test_a_run_that_another_process_is_at_is_left_to_it(dermatology, tmp_path):
         key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs", "select")
     }
     run = grid.runs(["table4"], methods=["plknn"], **options)[0]
-    with grid._claimed(tmp_path / "running" / f"{run.name}.lock") as mine:
+    with recording._claimed(tmp_path / "running" / f"{run.name}.lock") as mine:
         assert mine
-        assert grid.execute(run, tmp_path) is None
-    assert grid.execute(run, tmp_path)["method"] == "plknn"
+        assert recording.execute(run, tmp_path) is None
+    assert recording.execute(run, tmp_path)["method"] == "plknn"
 
 
 def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, monkeypatch):
-    train = grid._train
+    train = recording._train
 
     def failing(run, folder):
         if run.trial == 0:
             raise FloatingPointError("Training diverged in epoch 1")
         return train(run, folder)
 
-    monkeypatch.setattr(grid, "_train", failing)
+    monkeypatch.setattr(recording, "_train", failing)
     lines = []
     with pytest.raises(ValueError, match="1 runs failed, the first is table4/dermatology/plknn-0"):
         reproduce(out=tmp_path, methods=["plknn"], **{**dermatology, "report": lines.append})

@@ -4,7 +4,7 @@ import os
 import pathlib
 import time
 
-from valen_tf.experiments import grid, paper, results, typeset
+from valen_tf.experiments import grid, paper, recording, results, typeset
 from valen_tf.experiments.files import write
 
 TARGETS = (*paper.TABLES, *paper.FIGURES)
@@ -77,7 +77,7 @@ def _one(run, out, cores):
     except RuntimeError:
         pass  # this process has begun before
     try:
-        return run.name, grid.execute(run, out), None
+        return run.name, recording.execute(run, out), None
     # One bad run must not end the others; it is reported, and makes the whole call fail at the end.
     except Exception as error:
         return run.name, None, f"{type(error).__name__}: {error}"

@@ -1,0 +1,242 @@
+"""One run of the grid: trained once, continued after a kill, and recorded."""
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import time
+
+import numpy as np
+
+from valen_tf.experiments import paper, records
+from valen_tf.experiments.config import Config
+from valen_tf.experiments.files import write, write_json
+from valen_tf.experiments.methods import is_classical
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def execute(run, folder):
+    """Trains one run and records it, unless that was done or another process is at it.
+
+    A killed run continues where it was. The record is `records/NAME.json`, with its arrays in
+    `records/NAME.npz`; the first is written last, so that it stands for a finished run.
+
+    Args:
+        run: A `Run`.
+        folder: Folder of the grid.
+
+    Returns:
+        The record, or `None` where another process is at it.
+    """
+    folder = pathlib.Path(folder)
+    path = folder / "records" / f"{run.name}.json"
+    with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
+        if not claimed:
+            return None
+        if not path.exists():
+            record, arrays = _train(run, folder)
+            write(path.with_suffix(".npz"), lambda scratch: np.savez_compressed(scratch, **arrays))
+            write_json(path, records.check(record))
+    return json.loads(path.read_text())
+
+
+def _train(run, folder):
+    from valen_tf import metrics
+    from valen_tf.experiments.models import fit
+
+    _reset_peak()
+    started = time.perf_counter()
+    config = run.config
+    data = _prepared(config, folder)
+    state = folder / "running" / f"{run.name}.npz"
+    watched = [_convergence()] if run.table == "figure-c" else []
+    model, history = fit(config, data.train, data.test, state, sparse=True, further=watched)
+    probabilities = model.predict(data.test.features, verbose=0)
+    distributions = model.label_distributions()
+    record = {
+        "table": run.table,
+        "data": config.data.name,
+        "procedure": (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure,
+        "rate": config.data.rate,
+        "method": config.method,
+        "trial": run.trial,
+        "seed": config.seed,
+        "config": _portable(config),
+        "schedule": run.schedule,
+        "versions": _versions(),
+        "commit": _commit(),
+        "accuracy": float(np.mean(probabilities.argmax(axis=1) == data.test.labels)),
+        "accuracy_last_10": float(np.mean(history["val_accuracy"][-10:])) if history else None,
+        "selected": None,
+        "recovered": None
+        if distributions is None
+        else metrics.recovery(distributions, data.train.labels),
+        "convergence": history.get("convergence"),
+        "candidates": data.train.average_candidates,
+    }
+    arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
+    for key, values in history.items():
+        arrays[f"history_{key}"] = np.array(values, np.float32)
+    if distributions is not None and run.trial == 0:
+        arrays.update(_shown(distributions, data.train))
+    if run.select and not is_classical(config.method):
+        record["selected"] = _selected(run, data, state.with_suffix(".select.npz"))
+    record["seconds"] = round(time.perf_counter() - started, 2)
+    record["peak_gigabytes"] = _peak()
+    for file in (state, state.with_suffix(".select.npz")):
+        file.unlink(missing_ok=True)
+    return record, arrays
+
+
+def _selected(run, data, state):
+    """The epoch that each label-free score chooses, on 10 % of the training part's candidate sets."""
+    from valen_tf.experiments.models import fit
+
+    config = run.config
+    rest, held_out = data.train.split(0.1, seed=config.seed, reveal=False)
+    _, history = fit(config, rest, data.test, state, held_out=held_out, sparse=True)
+    chosen = {}
+    for rule in ("covering_rate", "approximated_accuracy"):
+        scores = history[f"val_{rule}"]
+        epoch = int(np.argmax(scores))
+        chosen[rule] = {
+            "epoch": epoch + 1,
+            "score": scores[epoch],
+            "accuracy": history["test_accuracy"][epoch],
+        }
+    return chosen
+
+
+def _convergence():
+    """A callback that logs how far the label distributions moved in an epoch."""
+    import keras
+
+    class Convergence(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.last = self.model.label_distributions()
+
+        def on_epoch_end(self, epoch, logs=None):
+            distributions = self.model.label_distributions()
+            logs["convergence"] = float(np.abs(distributions - self.last).mean())
+            self.last = distributions
+
+    return Convergence()
+
+
+def _shown(distributions, train_part, most=2000):
+    """What figures of recovered distributions need, of the first examples."""
+    some = slice(0, most)
+    shown = {
+        "distributions": distributions[some].astype(np.float16),
+        "candidates": train_part.candidates[some],
+        "train_labels": train_part.labels[some],
+    }
+    if len(train_part.feature_shape) > 1:
+        shown["images"] = train_part.features[some]
+    return shown
+
+
+# -- data, shared by the runs of a trial --------------------------------------------------------
+
+
+def _prepared(config, folder):
+    """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
+    import valen_tf
+    from valen_tf.experiments.sources import prepare
+
+    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
+    if config.data.clean_network is not None:
+        network = pathlib.Path(config.data.clean_network).read_bytes()
+        key["network"] = hashlib.sha256(network).hexdigest()
+    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
+    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    path = folder / "candidates" / name
+    if path.exists():
+        plain = dataclasses.replace(config.data, corruption=None)
+        data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
+        train_part = dataclasses.replace(data.train, candidates=np.load(path))
+        return dataclasses.replace(data, train=train_part)
+    data = prepare(config)
+    write(path, lambda scratch: np.save(scratch, data.train.candidates))
+    return data
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(key):
+    from valen_tf.experiments.config import Data
+    from valen_tf.experiments.sources import prepare
+
+    section, seed = json.loads(key)
+    return prepare(Config(data=Data(**section), seed=seed))
+
+
+# -- what a record says about its run -----------------------------------------------------------
+
+
+def _portable(config):
+    """The config without the places where this machine keeps the data."""
+    plain = config.to_dict()
+    plain["data"]["data_dir"] = None
+    if plain["data"]["clean_network"] is not None:
+        plain["data"]["clean_network"] = pathlib.Path(plain["data"]["clean_network"]).name
+    return plain
+
+
+def _versions():
+    from importlib.metadata import version
+
+    import valen_tf
+
+    packages = ("tensorflow", "keras", "numpy", "scikit-learn")
+    known = {"python": platform.python_version(), "valen_tf": valen_tf.__version__}
+    return {**known, **{name: version(name) for name in packages}}
+
+
+@functools.cache
+def _commit():
+    """The commit of the code, with a + if it was changed since; none outside a clone."""
+    command = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*command, "rev-parse", "--short=12", "HEAD"], capture_output=True)
+        changed = subprocess.run(
+            [*command, "status", "--porcelain", "--", "valen_tf", "configs"], capture_output=True
+        )
+    except FileNotFoundError:
+        return None
+    return head.stdout.decode().strip() + ("+" if changed.stdout.strip() else "") or None
+
+
+def _reset_peak():
+    with contextlib.suppress(OSError):  # Linux alone can forget the peak of earlier runs
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak():
+    import resource
+
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return round(int(line.split()[1]) / 2**20, 2)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
+
+
+@contextlib.contextmanager
+def _claimed(path):
+    """Whether this process has the file's lock, which a killed process leaves behind open."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        file.write(f"{os.getpid()}\n")
+        yield True
