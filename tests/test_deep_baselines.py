@@ -106,10 +106,16 @@ def test_cc_is_the_transition_form_up_to_a_constant():
     np.testing.assert_allclose(losses.candidate_likelihood(LOGITS, CANDIDATES), expected, rtol=1e-6)
 
 
+def own_risks(logits, sets):
+    """Complementary risks of a batch that is all of the training data."""
+    prior = tf.reduce_mean(losses.complementary_shares(sets), axis=0)
+    return losses.complementary_risks(logits, sets, prior)
+
+
 def test_ga_by_hand():
-    # First example: two of four labels are complementary, (|S| - 1) / s = 1/2, so its losses (1, 2, 3, 3)
+    # First example: two of four labels are complementary, 1 - 3/2 = -1/2, so its losses (1, 2, 3, 3)
     # enter as (1, 2, -3/2, -3/2). Second: a singleton, so only class 2 enters, with 1.
-    risks = losses.complementary_risks(LOGITS, CANDIDATES) / LOG2
+    risks = own_risks(LOGITS, CANDIDATES) / LOG2
     np.testing.assert_allclose(risks, [[1, 2, -1.5, -1.5], [0, 0, 1, 0]], rtol=1e-6)
     # Class risks (1/2, 1, -1/4, -3/4): classes 2 and 3 are raised, so the loss is (1/4 + 3/4) log 2,
     # of which the examples give 3/2 + 3/2 and -1 (halved by the mean).
@@ -124,7 +130,7 @@ def test_complementary_risks_are_unbiased(size):
     others = itertools.combinations([0, 2, 3, 4], size - 1)
     sets = [[float(j == 1 or j in other) for j in range(5)] for other in others]
     logits = tf.random.stateless_normal([1, 5], seed=[1, 2])
-    risks = losses.complementary_risks(tf.repeat(logits, len(sets), axis=0), tf.constant(sets))
+    risks = own_risks(tf.repeat(logits, len(sets), axis=0), tf.constant(sets))
     expected = -tf.nn.log_softmax(logits)[0].numpy() * np.eye(5)[1]
     np.testing.assert_allclose(np.mean(risks, axis=0), expected, atol=1e-6)
 
@@ -134,12 +140,60 @@ def test_complementary_risks_of_a_decomposed_set_are_the_same():
     # first example has 2 and 3, each with the weight 1/2.
     loss = -np.log(PROBABILITIES[0])
     single = [loss * (1 - 3 * (np.arange(4) == label)) for label in (2, 3)]
-    risks = losses.complementary_risks(LOGITS, CANDIDATES)
+    risks = own_risks(LOGITS, CANDIDATES)
     np.testing.assert_allclose(risks[0], np.mean(single, axis=0), rtol=1e-6)
 
 
+def test_complementary_risks_are_means_over_each_complementary_class():
+    # Ishida et al., Eq. 8, as it is printed, on a batch whose shares are not the prior's.
+    rng = np.random.default_rng(0)
+    loss, labels = rng.exponential(size=(9, 4)), np.array([0, 0, 0, 0, 0, 1, 1, 2, 3])
+    logits = tf.constant(np.log(np.exp(-loss) / np.exp(-loss).sum(axis=1, keepdims=True)))
+    loss, prior = -tf.nn.log_softmax(logits).numpy(), np.array([0.1, 0.4, 0.3, 0.2])
+    means = np.array([loss[labels == label].mean(axis=0) for label in range(4)])  # [label, class]
+    expected = prior @ means - 3 * prior * np.diag(means)
+    risks = losses.complementary_risks(logits, tf.constant(1 - np.eye(4)[labels]), prior)
+    np.testing.assert_allclose(np.mean(risks, axis=0), expected, rtol=1e-12)
+
+
+def test_an_untaught_classifier_has_no_negative_class_risk_in_any_batch():
+    # All losses are log 10, so with the data's prior the risk is log(10) / 10 whoever is in the batch.
+    dataset = blobs(300, 10)
+    prior = np.full(10, 0.1, np.float32)
+    for batch in range(5):
+        sets = tf.constant(dataset.candidates[40 * batch : 40 * (batch + 1)], tf.float32)
+        risks = losses.complementary_risks(tf.zeros([40, 10]), sets, prior)
+        np.testing.assert_allclose(np.mean(risks, axis=0), np.log(10) / 10, rtol=1e-5)
+
+
+def test_ga_learns_from_uniform_sets():
+    # With the batch's own shares for the prior it unlearns as fast as it learns, and stays below 30 %.
+    data = vt.datasets.load("digits")
+    candidates = vt.candidates.uniform(data.labels, 10, flip_probability=0.5, seed=0)
+    seeds = [keras.initializers.GlorotUniform(seed) for seed in (0, 1)]
+    network = keras.Sequential(
+        [
+            keras.Input(data.feature_shape),
+            keras.layers.Rescaling(1 / 16),
+            keras.layers.Dense(100, activation="relu", kernel_initializer=seeds[0]),
+            keras.layers.Dense(10, kernel_initializer=seeds[1]),
+        ]
+    )
+    model = GA(network)
+    model.compile(keras.optimizers.Adam(1e-3))
+    model.fit(data.features, candidates, batch_size=256, epochs=60, verbose=0)
+    assert np.mean(model.predict(data, verbose=0).argmax(axis=1) == data.labels) > 0.6
+
+
+def test_ga_knows_the_prior_of_its_training_data():
+    model = hand(GA)
+    np.testing.assert_allclose(
+        model.tables["complementary_prior"], [1 / 6, 1 / 6, 1 / 4, 5 / 12], rtol=1e-6
+    )
+
+
 def test_a_full_candidate_set_teaches_ga_nothing():
-    risks = losses.complementary_risks(LOGITS, tf.ones([2, 4]))
+    risks = own_risks(LOGITS, tf.ones([2, 4]))
     np.testing.assert_array_equal(risks, np.zeros((2, 4)))
 
 
@@ -148,7 +202,7 @@ def test_ga_ascends_on_negative_class_risks_and_only_on_them(negative):
     sets = CANDIDATES if negative else tf.constant([[1.0, 0, 0, 0], [0, 0, 1, 0]])
     logits = tf.Variable(LOGITS)
     with tf.GradientTape(persistent=True) as tape:
-        risks = losses.complementary_risks(logits, sets)
+        risks = own_risks(logits, sets)
         class_risks = tf.reduce_mean(risks, axis=0)  # [classes]
         loss = tf.reduce_mean(losses.gradient_ascent(risks))
         below = tf.reduce_sum(tf.minimum(class_risks, 0))
@@ -159,7 +213,7 @@ def test_ga_ascends_on_negative_class_risks_and_only_on_them(negative):
     np.testing.assert_allclose(gradient, wanted, rtol=1e-6)
     # A step against the gradient raises what is negative, or lowers the risk where nothing is.
     logits.assign_sub(0.01 * gradient)
-    class_risks = np.mean(losses.complementary_risks(logits, sets), axis=0)
+    class_risks = np.mean(own_risks(logits, sets), axis=0)
     if negative:
         assert np.minimum(class_risks, 0).sum() > below
     else:
@@ -366,13 +420,32 @@ def test_singleton_sets_make_the_authors_classifier_learn_by_cross_entropy():
 def test_ga_without_ascent_is_the_unbiased_risk():
     logits = tf.constant([[2.0, 0.0, -1.0], [0.5, 0.1, 0.3]])
     candidates = tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    risks = losses.complementary_risks(logits, candidates)
+    risks = own_risks(logits, candidates)
     assert tf.reduce_min(tf.reduce_mean(risks, axis=0)) < 0  # so that the two differ
     network = vt.networks.linear((2,), 3)
-    plain = vt.baselines.GA(network, ascent=False)
+    plain, ascending = vt.baselines.GA(network, ascent=False), vt.baselines.GA(network)
+    for model in (plain, ascending):
+        model.start_tables(candidates.numpy().astype(np.uint8))
     features, index = tf.zeros([2, 2]), tf.constant([0, 1])
     terms = plain.objective(features, logits, candidates, index)
     np.testing.assert_allclose(terms["classification"], tf.reduce_sum(risks, axis=1), rtol=1e-6)
-    ascending = vt.baselines.GA(network).objective(features, logits, candidates, index)
-    assert not np.allclose(ascending["classification"], terms["classification"])
+    others = ascending.objective(features, logits, candidates, index)
+    assert not np.allclose(others["classification"], terms["classification"])
     assert vt.baselines.GA.from_config(plain.get_config()).ascent is False
+
+
+@pytest.mark.parametrize("name", ["lost", "msrcv2", "birdsong"])
+def test_held_out_candidate_sets_choose_ga_without_ascent_on_real_sets(real_data, name):
+    # How the grid's setting for these sets was chosen: no true label is read.
+    data = vt.datasets.load(name, real_data / "realworld")
+    data = vt.PartialLabelDataset(data.features, data.candidates)
+    train, held_out = data.split(0.2, seed=0)
+    covering = []
+    for ascent in (True, False):
+        network = vt.networks.linear(data.feature_shape, data.num_classes, moments=train.moments())
+        model = GA(network, ascent=ascent)
+        model.compile(keras.optimizers.SGD(1e-2, momentum=0.9))
+        model.fit(train.batches(100), epochs=20, verbose=0)
+        predictions = model.predict(held_out, verbose=0).argmax(axis=1)
+        covering.append(held_out.candidates[np.arange(len(held_out)), predictions].mean())
+    assert covering[0] < 0.2 < 0.4 < covering[1]

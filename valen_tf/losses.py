@@ -221,39 +221,59 @@ def temporal_ensemble(ensemble, prediction, times, momentum):
     return (1.0 - share) * ensemble + share * prediction
 
 
-def complementary_risks(logits, candidates):
+def complementary_shares(candidates):
+    """Each label outside the set as a complementary label that weighs 1 / (number of them).
+
+    Args:
+        candidates: [batch, classes], 0 or 1.
+
+    Returns:
+        [batch, classes], zero inside the set; rows sum to one, those of full sets to zero. Their mean over
+        the training examples is the complementary labels' prior.
+
+    Example:
+        >>> complementary_shares(tf.constant([[1.0, 1, 0, 0], [1, 1, 1, 1]])).numpy()
+        array([[0. , 0. , 0.5, 0.5],
+               [0. , 0. , 0. , 0. ]], dtype=float32)
+    """
+    outside = 1.0 - candidates
+    return tf.math.divide_no_nan(outside, tf.reduce_sum(outside, axis=-1, keepdims=True))
+
+
+def complementary_risks(logits, candidates, prior):
     """Each class's part in the unbiased risk when every label outside the set is a complementary one.
 
-    Ishida et al. (2019) rebuild the risk of class k, the mean of 1[y = k] l_k with l_k = - log p_k, from
-    one label per example that is wrong. With several, s = classes - |S|, it is the mean of
+    Ishida et al. (2019, Eq. 8) rebuild the risk of class k, the mean of 1[y = k] l_k with l_k = - log p_k,
+    from examples X_j that have the complementary label j, whose share in the data is prior_j:
 
-        l_k (1[k in S] - (|S| - 1) / s  1[k not in S]).
+        sum_j prior_j mean_{X_j} l_k  -  (classes - 1) prior_k mean_{X_k} l_k.
 
-    If the s wrong labels are a uniform draw, k != y is among them with probability s / (classes - 1),
-    and the factor of l_k has the mean (1 - s / (classes - 1)) - (|S| - 1) / (classes - 1) = 0, as
-    |S| = classes - s; k = y is always inside and keeps its 1. This is the estimator of Feng et al. (2020,
-    Learning with Multiple Complementary Labels) for sets of any sizes. It is also what Ishida's gives
-    when the set is taken apart into its s labels and each of them weighs 1 / s: then the factor is
-    1 - (classes - 1) / s outside, which is the same number. So every example weighs one.
+    Here an example belongs to each X_j outside its set, with its `complementary_shares` as weight, so that
+    every example weighs one; for random wrong labels the risk stays unbiased. The means are over
+    the examples of X_j *in the batch*. It matters that the number of these is divided out and their share
+    in all the data put in its place: before anything is learned all l_k are equal and the risk is exactly
+    l_k / classes, while with the batch's own shares its sign would be a matter of chance.
 
     A set of one candidate leaves the cross-entropy; a full set, which says nothing, leaves zero.
 
     Args:
         logits: [batch, classes].
         candidates: [batch, classes], 0 or 1.
+        prior: [classes], mean of the `complementary_shares` of all training examples.
 
     Returns:
         [batch, classes], whose mean over the batch estimates each class's risk; it may be negative.
 
     Example:
-        >>> complementary_risks(tf.zeros([1, 4]), tf.constant([[1, 1, 0, 0]])).numpy().round(4)
-        array([[ 1.3863,  1.3863, -0.6931, -0.6931]], dtype=float32)
+        >>> sets = tf.constant([[1.0, 1, 0, 0], [0, 0, 1, 1]])
+        >>> complementary_risks(tf.zeros([2, 4]), sets, prior=tf.fill([4], 0.25)).numpy().round(4)
+        array([[ 1.3863,  1.3863, -0.6931, -0.6931],
+               [-0.6931, -0.6931,  1.3863,  1.3863]], dtype=float32)
     """
-    inside = tf.cast(candidates, logits.dtype)
-    size = tf.reduce_sum(inside, axis=-1, keepdims=True)  # [batch, 1]
-    others = tf.cast(tf.shape(inside)[-1], logits.dtype) - size  # [batch, 1]
-    factor = inside - (1.0 - inside) * tf.math.divide_no_nan(size - 1.0, others)
-    factor *= tf.cast(others > 0, logits.dtype)
+    shares = complementary_shares(candidates)  # [batch, classes]
+    shares *= tf.math.divide_no_nan(prior, tf.reduce_mean(shares, axis=0))
+    others = tf.cast(tf.shape(logits)[-1] - 1, logits.dtype)
+    factor = tf.reduce_sum(shares, axis=-1, keepdims=True) - others * shares
     return -factor * tf.nn.log_softmax(logits)
 
 
