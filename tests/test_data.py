@@ -336,6 +336,20 @@ def test_order_is_a_function_of_seed_and_epoch():
     assert (orders(data.batches(8, seed=4))[0] != first).any()
 
 
+def test_endless_batches_are_those_of_one_epoch_after_another():
+    data = PartialLabelDataset(np.arange(10), np.ones((10, 2)))
+    batches, again = data.batches(4, seed=3), data.batches(4, seed=3)
+    batches.epoch.assign(5)
+    endless = iter(batches.endless)
+    again.epoch.assign(5)
+    for _ in range(3):
+        for features, targets in again:
+            endless_features, endless_targets = next(endless)
+            np.testing.assert_array_equal(endless_features, features)
+            np.testing.assert_array_equal(endless_targets["index"], targets["index"])
+    assert int(batches.epoch) == 5  # which only an iteration of its own moves
+
+
 def test_shuffles_are_uncorrelated():
     epochs = orders(make(500).batches(500, seed=1), 20)
     correlations = np.corrcoef([np.arange(500), *epochs])[np.triu_indices(21, 1)]

@@ -410,6 +410,22 @@ def test_terminate_on_nan_stops_instead_of_raising():
     assert model.epochs_trained == 1
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_one_iteration_over_all_epochs_changes_nothing(steps):
+    dataset = blobs(90)
+    histories = []
+    for endless in (True, False):
+        batches = dataset.batches(32, seed=3)
+        if not endless:
+            del batches.endless
+        model = compiled(vt.Valen, dataset, seed=3)
+        model.compile(steps_per_execution=steps)  # 2 do not divide the 3 steps of an epoch
+        for _ in range(2):  # the second call goes on in the order of the fourth epoch
+            model.fit(batches, epochs=3, callbacks=schedule(1), verbose=0)
+            histories.append(model.history.history)
+    assert histories[:2] == histories[2:]
+
+
 def test_steps_per_execution_changes_nothing():
     dataset = blobs(60)
     reference = compiled(vt.Valen, dataset)

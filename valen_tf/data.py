@@ -241,7 +241,8 @@ class PartialLabelDataset(Readers):
         """Returns a `tf.data.Dataset` for `fit`, `evaluate` and custom loops.
 
         Each iteration, even one left early, is one epoch, and its order depends on `(seed, epoch)`
-        alone. The variable `.epoch` of the returned object counts them and can be set.
+        alone. The variable `.epoch` of the returned object counts them and can be set; `.endless` is a data
+        set that runs on from that epoch without end, so that nothing is set up anew between epochs.
 
         Args:
             batch_size: Number of examples in a batch; the last batch may be smaller.
@@ -265,8 +266,7 @@ class PartialLabelDataset(Readers):
         with tf.device("CPU:0"):  # where tf.data runs
             epoch = tf.Variable(0, dtype=tf.int64, trainable=False)
 
-        def indices(_):
-            number = epoch.assign_add(1) - 1
+        def indices(number):
             order = tf.range(len(self), dtype=tf.int64)  # [examples]
             if shuffle:
                 order = tf.random.experimental.stateless_shuffle(order, seed=[seed, number])
@@ -278,14 +278,20 @@ class PartialLabelDataset(Readers):
             inputs = tf.cast(tf.gather(features, index), tf.float32)  # [batch, ...]
             return inputs, {"candidates": sets, "index": index}
 
-        num_batches = tf.data.experimental.assert_cardinality(-(-len(self) // batch_size))
-        dataset = tf.data.Dataset.range(1).flat_map(indices).map(gather).apply(num_batches)
         # tf.data's tuner measures for longer than an epoch of a small data set takes, and ending its
         # thread costs as much again: half of such an epoch. There is nothing here for it to tune.
         untuned = tf.data.Options()
         untuned.autotune.enabled = False
-        dataset = dataset.prefetch(2).with_options(untuned)
+
+        def pipeline(numbers):
+            return numbers.flat_map(indices).map(gather).prefetch(2).with_options(untuned)
+
+        once = tf.data.Dataset.range(1)
+        size = tf.data.experimental.assert_cardinality(-(-len(self) // batch_size))
+        dataset = pipeline(once.map(lambda _: epoch.assign_add(1) - 1)).apply(size)
         dataset.epoch = epoch
+        # The variable is read when an iteration begins, not when this is called.
+        dataset.endless = pipeline(once.flat_map(lambda _: tf.data.Dataset.counter(epoch)))
         return dataset
 
 
