@@ -106,13 +106,7 @@ def run(options, settings, train, validation):
         model.compile(optimizer, enhancement_optimizer=keras.optimizers.Adam(rate))
     model.fit(train.batches(100, seed=options.seed), epochs=options.epochs, verbose=0)
     probabilities = model.predict(validation, verbose=0)
-    confidence = vt.losses.restrict(probabilities, validation.candidates)
-    return np.array(
-        [
-            np.mean(vt.metrics.covered(confidence, probabilities)),
-            np.mean(vt.metrics.approximated_accuracy(confidence, probabilities)),
-        ]
-    )
+    return np.array(list(vt.metrics.label_free(probabilities, validation.candidates).values()))
 
 
 if __name__ == "__main__":

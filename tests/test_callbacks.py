@@ -1,5 +1,6 @@
 """Which callbacks run, and that a user's own take the place of the default ones."""
 
+import numpy as np
 import pytest
 from conftest import blobs, compiled
 
@@ -83,3 +84,17 @@ def test_resume_can_save_less_often(tmp_path):
     resume._save = lambda: (saves.append(len(resume.epochs)), save())
     model.fit(dataset, epochs=7, callbacks=resume, verbose=0)
     assert saves == [3, 6, 7]
+
+
+def test_held_out_scores_are_keras_own():
+    dataset, held_out = blobs(60), blobs(30, seed=1)
+    model = compiled(vt.baselines.ValenNon, dataset, metrics=("accuracy",))
+    watch = vt.callbacks.HeldOutScores(held_out, held_out)
+    history = model.fit(
+        dataset, validation_data=held_out, epochs=2, callbacks=watch, verbose=0
+    ).history
+    # On candidate sets "accuracy" is the share of predictions inside them.
+    np.testing.assert_allclose(history["val_covering_rate"], history["val_accuracy"], rtol=1e-6)
+    predicted = model.predict(held_out, verbose=0).argmax(axis=1)
+    assert history["test_accuracy"][-1] == np.mean(predicted == held_out.labels)
+    assert 0 < history["val_approximated_accuracy"][-1] <= history["val_covering_rate"][-1]

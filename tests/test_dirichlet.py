@@ -284,3 +284,23 @@ def test_the_seed_fixes_draw_and_gradient_to_the_bit():
 def test_expected_log_of_the_mean_matches_jensen():
     rows = tf.constant(concentrations(10))
     assert (dirichlet.expected_log(rows) <= tf.math.log(dirichlet.mean(rows)) + 1e-5).numpy().all()
+
+
+def test_trigamma_is_scipys():
+    x = np.geomspace(1e-3, 1e6, 2000)
+    np.testing.assert_allclose(
+        dirichlet.trigamma(tf.constant(x)), special.polygamma(1, x), rtol=1e-14
+    )
+
+
+def test_the_expected_logarithm_has_the_gradient_of_tensorflows_digamma():
+    concentration = tf.constant(np.geomspace(1e-2, 1e2, 12).reshape(3, 4))
+    upstream = tf.random.stateless_normal([3, 4], seed=[1, 2], dtype=tf.float64)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(concentration)
+        total = tf.reduce_sum(concentration, axis=-1, keepdims=True)
+        plain = upstream * (tf.math.digamma(concentration) - tf.math.digamma(total))
+        ours = upstream * dirichlet.expected_log(concentration)
+    np.testing.assert_allclose(
+        tape.gradient(ours, concentration), tape.gradient(plain, concentration), rtol=1e-12
+    )

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from valen_tf import metrics
+from valen_tf import losses, metrics
 
 # Four examples, three classes. Predicted: 0 (a candidate, share 0.8), 2 (none), 1 (a candidate,
 # share 0.5), 0 (the only candidate).
@@ -163,3 +163,22 @@ def test_recovery():
 def test_recovery_rejects_one_hot_labels():
     with pytest.raises(ValueError, match=r"Received: labels.shape=\(2, 2\)"):
         metrics.recovery(np.eye(2), np.eye(2))
+
+
+def test_label_free_scores_are_the_means_of_the_metrics():
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(4), 50).astype(np.float32)
+    candidates = rng.integers(0, 2, (50, 4))
+    candidates[np.arange(50), rng.integers(0, 4, 50)] = 1
+    confidence = losses.restrict(probabilities, candidates)
+    found = metrics.label_free(probabilities, candidates)
+    covering = np.mean(metrics.covered(confidence, probabilities))
+    approximated = np.mean(metrics.approximated_accuracy(confidence, probabilities))
+    assert found == pytest.approx(
+        {"covering_rate": covering, "approximated_accuracy": approximated}, rel=1e-6
+    )
+
+
+def test_label_free_scores_of_a_prediction_that_leaves_the_candidates_nothing():
+    found = metrics.label_free(np.array([[1.0, 0.0]]), np.array([[0, 1]]))
+    assert found == {"covering_rate": 0.0, "approximated_accuracy": 0.0}

@@ -7,6 +7,8 @@ import pathlib
 import keras
 import numpy as np
 
+from valen_tf import metrics
+
 
 class WarmUp(keras.callbacks.Callback):
     """Switches from the warm-up loss to label enhancement after a number of epochs.
@@ -108,23 +110,31 @@ class Resume(keras.callbacks.Callback):
         os.replace(scratch, self.path)
 
 
-class TestAccuracy(keras.callbacks.Callback):
-    """Logs the accuracy on true labels as `"test_accuracy"`, beside label-free validation scores.
+class HeldOutScores(keras.callbacks.Callback):
+    """Logs label-free scores on held-out candidate sets and, beside them, the accuracy on a test part.
+
+    They are `"val_covering_rate"`, `"val_approximated_accuracy"` and `"test_accuracy"`. Keras's validation
+    sets up a pipeline for every evaluation, which on small data takes longer than an epoch.
 
     Args:
-        dataset: `PartialLabelDataset` with labels.
+        held_out: `PartialLabelDataset` that the label-free scores are taken on.
+        test: `PartialLabelDataset` with labels.
     """
 
-    __test__ = False  # not one of pytest's
-
-    def __init__(self, dataset):
+    def __init__(self, held_out, test):
         super().__init__()
-        self.dataset = dataset
+        self.held_out, self.test = held_out, test
 
     def on_epoch_end(self, epoch, logs=None):
         """Predicts and logs."""
-        predicted = self.model.predict(self.dataset, batch_size=1000, verbose=0).argmax(axis=1)
-        logs["test_accuracy"] = float(np.mean(predicted == self.dataset.labels))
+        scores = metrics.label_free(self._predict(self.held_out), self.held_out.candidates)
+        logs.update({f"val_{name}": score for name, score in scores.items()})
+        predicted = self._predict(self.test).argmax(axis=1)
+        logs["test_accuracy"] = float(np.mean(predicted == self.test.labels))
+
+    def _predict(self, dataset):
+        blocks = np.array_split(dataset.features, -(-len(dataset) // 2000))
+        return np.concatenate([self.model.predict_on_batch(block) for block in blocks])
 
 
 class Progress(keras.callbacks.Callback):

@@ -121,7 +121,35 @@ def expected_log(concentration):
 
 def _expected_log(concentration):
     total = tf.reduce_sum(concentration, axis=-1, keepdims=True)  # [batch, 1]
-    return tf.math.digamma(concentration) - tf.math.digamma(total)
+    return _digamma(concentration) - _digamma(total)
+
+
+@tf.custom_gradient
+def _digamma(x):
+    """TensorFlow's digamma; its gradient there, a zeta function, took a quarter of VALEN's step."""
+    return tf.math.digamma(x), lambda upstream: upstream * trigamma(x)
+
+
+def trigamma(x):
+    """Second derivative of log Gamma, at float64's precision for positive arguments.
+
+    trigamma(x) = 1 / x^2 + trigamma(x + 1) moves the argument to at least 8, where the asymptotic series
+    1/x + 1/(2 x^2) + 1/(6 x^3) - 1/(30 x^5) + 1/(42 x^7) - ... (Abramowitz & Stegun, 6.4.12) serves.
+
+    Args:
+        x: Positive numbers.
+
+    Example:
+        >>> trigamma(tf.constant([1.0], tf.float64)).numpy() - np.pi**2 / 6 < 1e-12
+        array([ True])
+    """
+    near = tf.add_n([1.0 / tf.square(x + shift) for shift in range(8)])
+    w = 1.0 / (x + 8)
+    v = w * w
+    tail = v * (
+        1 / 6 - v * (1 / 30 - v * (1 / 42 - v * (1 / 30 - v * (5 / 66 - v * (691 / 2730)))))
+    )
+    return near + w * (1.0 + 0.5 * w + tail)
 
 
 def kl_to_symmetric(concentration, prior_concentration):

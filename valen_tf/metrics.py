@@ -51,6 +51,29 @@ def covered(y_true, y_pred):
     return ops.cast(share > 0, share.dtype)
 
 
+def label_free(probabilities, candidates):
+    """Both scores of predictions on candidate sets that need no true label.
+
+    Args:
+        probabilities: [examples, classes], class probabilities.
+        candidates: [examples, classes], 0 or 1.
+
+    Returns:
+        Dict with the means of `covered` and `approximated_accuracy`.
+
+    Example:
+        >>> label_free(np.array([[0.75, 0.25, 0.0], [0.25, 0.25, 0.5]]), np.array([[1, 1, 0], [1, 1, 0]]))
+        {'covering_rate': 0.5, 'approximated_accuracy': 0.375}
+    """
+    inside = probabilities * candidates
+    rows, predicted = np.arange(len(inside)), np.argmax(probabilities, axis=1)
+    share = inside[rows, predicted] / np.maximum(inside.sum(axis=1), np.finfo(inside.dtype).tiny)
+    return {
+        "covering_rate": float(np.mean(candidates[rows, predicted] > 0)),
+        "approximated_accuracy": float(np.mean(share)),
+    }
+
+
 def recovery(label_distributions, labels):
     """Share of examples whose recovered label distribution peaks at the true label.
 

@@ -29,19 +29,16 @@ def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=F
     method = method or config.method
     if is_classical(method):
         return Estimator.of(config, method).fit(train_part), {}
-    from valen_tf import callbacks, metrics
+    from valen_tf import callbacks
 
     training = config.training
-    scores, validation, watched = ("accuracy",), test, []
-    if held_out is not None:
-        scores = (metrics.ApproximatedAccuracy(), metrics.CoveringRate())
-        validation, watched = held_out, [callbacks.TestAccuracy(test)]
-    model = build(config, train_part, method, metrics=scores)
+    watched = [] if held_out is None else [callbacks.HeldOutScores(held_out, test)]
+    model = build(config, train_part, method)
     history = model.fit(
         train_part.batches(training.batch_size, seed=config.seed),
         epochs=training.epochs,
-        validation_data=validation.batches(1000, shuffle=False),
-        validation_freq=_sparse(training.epochs) if sparse and held_out is None else 1,
+        validation_data=test.batches(1000, shuffle=False) if held_out is None else None,
+        validation_freq=_sparse(training.epochs) if sparse else 1,
         callbacks=[
             *schedule(config, method),
             *watched,
@@ -82,9 +79,9 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     if method == "valen":
         rate = training.enhancement_learning_rate
         further["enhancement_optimizer"] = keras.optimizers.Adam(rate)
-    # Several steps a call: on a small network Python takes longer than the arithmetic.
+    # An epoch in one call: on a small network Python takes longer than the arithmetic.
     steps = -(-len(train_part) // training.batch_size)
-    model.compile(optimizer, metrics=list(metrics), steps_per_execution=min(steps, 50), **further)
+    model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)
     return model
 
 

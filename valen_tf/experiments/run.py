@@ -123,18 +123,12 @@ def predict(folder, csv=None, output=None):
 
 def scores(model, test):
     """Accuracy where true labels are known; without them, what candidate sets can tell."""
-    from valen_tf import losses, metrics
+    from valen_tf import metrics
 
     probabilities = model.predict(test, verbose=0)
     if test.labels is not None:
         return {"accuracy": float((probabilities.argmax(axis=1) == test.labels).mean())}
-    confidence = losses.restrict(probabilities, test.candidates)
-    return {
-        "covering_rate": float(np.mean(metrics.covered(confidence, probabilities))),
-        "approximated_accuracy": float(
-            np.mean(metrics.approximated_accuracy(confidence, probabilities))
-        ),
-    }
+    return metrics.label_free(probabilities, test.candidates)
 
 
 def _fit(config, method, train_part, test, folder):
