@@ -94,6 +94,18 @@ def dermatology(real_data):
     }
 
 
+def test_a_record_of_another_schedule_is_refused(dermatology, tmp_path):
+    options = {**dermatology, "out": tmp_path, "methods": ["proden"], "trials": 1}
+    reproduce(**options)
+    record = tmp_path / "records" / "table4" / "dermatology" / "proden-0.json"
+    before = record.read_bytes()
+    with pytest.raises(
+        ValueError, match="2 epochs instead of 500; wanted: 3 epochs instead of 500"
+    ):
+        reproduce(**{**options, "epochs": 3})
+    assert record.read_bytes() == before
+
+
 def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
     lines = []
     page = reproduce(

@@ -40,11 +40,30 @@ def execute(run, folder):
     with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
         if not claimed:
             return None
-        if not path.exists():
+        if not is_done(run, folder):
             record, arrays = _train(run, folder)
             write(path.with_suffix(".npz"), lambda scratch: np.savez_compressed(scratch, **arrays))
             write_json(path, records.check(record))
     return json.loads(path.read_text())
+
+
+def is_done(run, folder):
+    """Whether the folder holds the run's record; one of another config or schedule is refused.
+
+    Args:
+        run: A `Run`.
+        folder: Folder of the grid.
+    """
+    path = pathlib.Path(folder) / "records" / f"{run.name}.json"
+    if not path.exists():
+        return False
+    stored = json.loads(path.read_text())
+    if stored["config"] != _portable(run.config):
+        raise ValueError(
+            f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
+            f"{run.schedule}): choose another folder with --out, or delete the record to run it again."
+        )
+    return True
 
 
 def _train(run, folder):

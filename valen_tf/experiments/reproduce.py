@@ -39,9 +39,9 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
         report(f"left out: {name}: {reason}")
     if not wanted:
         raise ValueError("There is nothing to run: no method, data set and table go together.")
-    todo = [run for run in wanted if not (out / "records" / f"{run.name}.json").exists()]
+    todo = [run for run in wanted if not recording.is_done(run, out)]
     report(f"{len(wanted)} runs, {len(wanted) - len(todo)} of them done before")
-    cores = max(1, (os.cpu_count() or 1) // max(1, jobs))
+    cores = max(1, joblib.cpu_count() // max(1, jobs))
     started = time.perf_counter()
     with _Bar(len(todo)) as bar:
         tasks = (joblib.delayed(_one)(run, str(out), cores) for run in todo)
