@@ -77,6 +77,18 @@ def test_quick_touches_every_table_figure_and_method():
     assert {run.config.method for run in wanted} == set(METHODS)
 
 
+def test_an_image_set_is_where_tfds_prepared_it(tmp_path):
+    (tmp_path / "raw" / "mnist").mkdir(parents=True)  # the name alone is not enough
+    (tmp_path / "raw" / "mnist" / "train-images-idx3-ubyte.gz").touch()
+    (tmp_path / "tfds" / "mnist" / "3.0.1").mkdir(parents=True)
+    (tmp_path / "tfds" / "mnist" / "3.0.1" / "dataset_info.json").touch()
+    folders = [tmp_path / "raw", tmp_path / "tfds"]
+    run = grid.runs(["table2"], datasets=["mnist"], methods=["proden"], data_dirs=folders)[0]
+    assert run.config.data.data_dir == str(tmp_path / "tfds")
+    run = grid.runs(["table2"], datasets=["mnist"], methods=["proden"], data_dirs=folders[:1])[0]
+    assert run.config.data.data_dir is None
+
+
 # -- running them -------------------------------------------------------------------------------
 
 
@@ -181,6 +193,15 @@ def test_a_run_that_another_process_is_at_is_left_to_it(dermatology, tmp_path):
         assert mine
         assert recording.execute(run, tmp_path) is None
     assert recording.execute(run, tmp_path)["method"] == "plknn"
+
+
+def test_a_grid_whose_runs_all_fail_says_so(dermatology, tmp_path, monkeypatch):
+    def failing(run, folder):
+        raise FloatingPointError("diverged")
+
+    monkeypatch.setattr(recording, "_train", failing)
+    with pytest.raises(ValueError, match="All 2 runs failed; see above"):
+        reproduce(out=tmp_path, methods=["plknn"], **dermatology)
 
 
 def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, monkeypatch):

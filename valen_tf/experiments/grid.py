@@ -139,18 +139,22 @@ def _placed(config, trial, data_dirs):
 def _folder_of(name, data_dirs):
     from valen_tf.datasets import SPECS
 
-    found = _find(SPECS[name].file.rstrip("/"), data_dirs)
+    spec = SPECS[name]
+    if spec.kind == "images":  # a folder of that name may hold other files than TFDS's
+        found = _find(f"{name}/*/dataset_info.json", data_dirs)
+        return None if found is None else str(pathlib.Path(found).parents[2])
+    found = _find(spec.file.rstrip("/"), data_dirs)
     return None if found is None else str(pathlib.Path(found).parent)
 
 
-def _find(file, data_dirs):
-    """A file or folder in the folders or one folder down; its bare name where it is in none."""
-    if file is None:
+def _find(pattern, data_dirs):
+    """The first file of a pattern in the folders or one folder down; none where there is none."""
+    if pattern is None:
         return None
     for folder in map(pathlib.Path, data_dirs):
-        for path in (folder / file, *sorted(folder.glob(f"*/{file}"))):
-            if path.exists():
-                return str(path)
+        found = [*sorted(folder.glob(pattern)), *sorted(folder.glob(f"*/{pattern}"))]
+        if found:
+            return str(found[0])
     return None
 
 

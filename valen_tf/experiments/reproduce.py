@@ -60,6 +60,8 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
                     f" (grid: {time.perf_counter() - started:.0f} s)"
                 )
                 _summarize(out)
+    if failures and len(failures) == len(todo) == len(wanted):
+        raise ValueError(f"All {len(failures)} runs failed; see above.")
     page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
     if failures:
         raise ValueError(f"{len(failures)} runs failed, the first is {failures[0]}; see above.")
