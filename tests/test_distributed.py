@@ -11,6 +11,8 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from conftest import blobs, compiled
 
 import valen_tf as vt
 
@@ -99,12 +101,30 @@ def check_equal(runs):
 
 def test_two_devices_train_as_one(tmp_path):
     """Warm-up, graph, enhancement, tables, penalty and metrics; shares are uneven, or without rows."""
-    check_equal(mirrored(tmp_path, "valen", "proden"))
+    check_equal(mirrored(tmp_path, "valen"))
+
+
+def test_a_strategy_of_one_device_changes_nothing():
+    dataset = blobs(25)
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        model = compiled(vt.baselines.Proden, dataset)
+    history = model.fit(dataset.batches(10), epochs=2, verbose=0).history
+    assert model.is_chief
+    plain = compiled(vt.baselines.Proden, dataset)
+    assert plain.fit(dataset.batches(10), epochs=2, verbose=0).history == history
+    np.testing.assert_array_equal(model.label_distributions(), plain.label_distributions())
+
+
+def test_several_steps_per_execution_are_refused():
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        model = vt.baselines.Proden(vt.networks.linear((3,), 3))
+        with pytest.raises(ValueError, match="`steps_per_execution` must be 1 .* Received: .*=2"):
+            model.compile(steps_per_execution=2)
 
 
 @pytest.mark.slow
 def test_two_devices_train_as_one_with_every_other_method(tmp_path):
-    check_equal(mirrored(tmp_path, "valen_authors", "rc", "cc", "d2cnn"))
+    check_equal(mirrored(tmp_path, "proden", "valen_authors", "rc", "cc", "d2cnn"))
 
 
 @pytest.mark.slow

@@ -12,6 +12,15 @@ class DistributedModel(TabledModel):
     A subclass has the `classifier` and its `num_classes`, which say what a batch looks like.
     """
 
+    def compile(self, *args, steps_per_execution=1, **kwargs):
+        """As Keras's; with a strategy, every call runs one step."""
+        if self._distribute_strategy is not None and steps_per_execution != 1:
+            raise ValueError(
+                "`steps_per_execution` must be 1 for a model that was made in the scope of a strategy. "
+                f"Received: steps_per_execution={steps_per_execution}"
+            )
+        super().compile(*args, steps_per_execution=steps_per_execution, **kwargs)
+
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         if self._distribute_strategy is None:
             return
@@ -27,14 +36,13 @@ class DistributedModel(TabledModel):
         # to show: an epoch's are read from the metrics, which know all replicas.
         strategy = self.distribute_strategy
 
-        def steps(iterator):
-            for _ in range(self.steps_per_execution):
-                logs = strategy.run(step_function, args=(next(iterator),))
+        def step(iterator):
+            logs = strategy.run(step_function, args=(next(iterator),))
             return {
                 name: strategy.experimental_local_results(value)[0] for name, value in logs.items()
             }
 
-        return steps if self.run_eagerly else tf.function(steps, reduce_retracing=True)
+        return step if self.run_eagerly else tf.function(step, reduce_retracing=True)
 
     def _get_metrics_result_or_logs(self, logs):
         # Keras falls back on the mean of the replicas' last logs where a step leaves a metric out.
