@@ -57,10 +57,11 @@ class Resume(keras.callbacks.Callback):
     A run that was killed and is started again by the same code ends with the same numbers as one that
     was not: weights, both optimisers, the per-example tables, the graph, random states and the history
     are kept, in one file that is replaced atomically. (`keras.callbacks.BackupAndRestore` works with
-    these models too, but writes two files one after the other and forgets the history.)
+    these models too, but writes two files one after the other and forgets the history.) Of several
+    machines the first one writes, and all read.
 
     Args:
-        path: File to keep the state in; folders are made as needed.
+        path: File to keep the state in, which all machines must see; folders are made as needed.
         every: Number of epochs between two saves.
     """
 
@@ -101,6 +102,8 @@ class Resume(keras.callbacks.Callback):
         }
 
     def _save(self):
+        if not self.model.is_chief:
+            return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = self.path.with_name(self.path.name + ".partial")
         with open(scratch, "wb") as file:

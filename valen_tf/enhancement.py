@@ -4,10 +4,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import losses
+from valen_tf import dirichlet, losses
 from valen_tf.callbacks import GraphRebuild, WarmUp
 from valen_tf.checks import check_settings
 from valen_tf.model import PartialLabelModel
+from valen_tf.replicas import Place
 
 
 class LabelEnhancement(PartialLabelModel):
@@ -79,6 +80,16 @@ class LabelEnhancement(PartialLabelModel):
         step = tf.cast(self.optimizer.iterations, tf.int32)
         return tf.stack([tf.constant(self.seed, tf.int32), step])
 
+    def log_sample(self, concentration):
+        """The logarithm of one draw of each Dirichlet [batch, classes].
+
+        Drawn as for the whole batch, of which a replica takes its rows: no two examples share their
+        noise, and an example's does not depend on the number of replicas.
+        """
+        place = Place(concentration)
+        batch = place.pad(concentration, fill=1.0)
+        return place.cut(dirichlet.log_sample(batch, seed=self.step_seed()))
+
     # -- graph ----------------------------------------------------------------------------------
 
     def start_tables(self, candidates):
@@ -109,7 +120,7 @@ class LabelEnhancement(PartialLabelModel):
             return np.inf
         if self.embedding_is_fixed:
             return 0  # these embeddings cannot have moved
-        return self.epochs_trained - int(self.tables["graph_epoch"])
+        return self.epochs_trained - int(self.tables["graph_epoch"].numpy())
 
     def training_features(self):
         """The training data's batches `(features, index)`, in the order of the current epoch."""

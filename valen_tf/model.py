@@ -4,12 +4,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, export, losses
+from valen_tf import contract, export, losses, replicas
 from valen_tf.data import PartialLabelDataset
-from valen_tf.tables import TabledModel
+from valen_tf.distributed import DistributedModel
 
 
-class PartialLabelModel(TabledModel):
+class PartialLabelModel(DistributedModel):
     """A classifier trained from candidate sets; a method is a subclass with one `objective`.
 
     A batch is `(features, {"candidates": [batch, classes], "index": [batch]})`, as
@@ -38,7 +38,7 @@ class PartialLabelModel(TabledModel):
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
         self.add_table("epochs_trained", (), np.int64)
         self.add_table("fingerprint", (), np.int64)
-        self.add_table("candidates", (None, self.num_classes), np.uint8)
+        self.add_table("candidates", (None, self.num_classes), np.bool_)
         self.add_table("weights", (None, self.num_classes), np.float32)
         self._training_data = None
         self.built = True
@@ -77,16 +77,19 @@ class PartialLabelModel(TabledModel):
         """One step on a batch of the contract's form."""
         features, targets = data
         candidates, index = targets["candidates"], targets["index"]
+        place = replicas.Place(index)
         with tf.GradientTape() as tape:
-            logits = self.classifier(features, training=True)  # [batch, classes]
+            logits = replicas.forward(self.classifier, features)  # [batch, classes]
             terms = self.objective(features, logits, candidates, index)
-            loss = tf.add_n([tf.reduce_mean(term) for term in terms.values()])
-            penalty = tf.add_n(self.losses) if self.losses else 0.0
+            # The replicas' gradients are added: each one's loss is its part of the batch's mean.
+            size = tf.cast(place.batch_size, logits.dtype)
+            loss = tf.add_n([tf.reduce_sum(term) / size for term in terms.values()])
+            penalty = tf.add_n(self.losses) / place.num_replicas if self.losses else 0.0
             total = loss + penalty
         self.apply_gradients(tape, total)
         self.remember(features, logits, candidates, index)
-        batch_size = tf.shape(index)[0]
-        self._loss_tracker.update_state(total, sample_weight=batch_size)
+        parts = place.num_replicas
+        self._loss_tracker.update_state(parts * total, sample_weight=size / parts)
         for name, term in terms.items():
             self.term_metrics[name].update_state(term)
         return self.compute_metrics(features, targets, tf.nn.softmax(logits))
@@ -106,7 +109,7 @@ class PartialLabelModel(TabledModel):
 
     def set_weights_of(self, index, weights):
         """Replaces the weights of a batch's labels, in place."""
-        self.tables["weights"].scatter_nd_update(index[:, None], weights)
+        self.write_rows("weights", index, weights)
 
     def test_step(self, data):
         """Cross-entropy against the prediction restricted to the candidates, and the metrics."""
@@ -335,7 +338,7 @@ class PartialLabelModel(TabledModel):
     @property
     def epochs_trained(self):
         """Number of epochs this model was trained for, over all calls of `fit`."""
-        return int(self.tables["epochs_trained"])
+        return int(self.tables["epochs_trained"].numpy())
 
     @property
     def num_examples(self):
@@ -348,7 +351,7 @@ class PartialLabelModel(TabledModel):
         known = self.tables["candidates"].numpy()
         if known.shape != candidates.shape or (known != candidates).any():
             self.start_tables(candidates)
-        if int(self.tables["fingerprint"]) != fingerprint:
+        if int(self.tables["fingerprint"].numpy()) != fingerprint:
             self.tables["fingerprint"].assign(fingerprint)
             self.forget_features()
 
@@ -357,7 +360,7 @@ class PartialLabelModel(TabledModel):
 
     def start_tables(self, candidates):
         """Sets all tables for new training data with these candidate sets [examples, classes]."""
-        self.tables["candidates"].assign(candidates)
+        self.tables["candidates"].assign(candidates.astype(bool))
         weights = candidates.astype(np.float32)
         self.tables["weights"].assign(weights / weights.sum(axis=1, keepdims=True))
         self.tables["epochs_trained"].assign(0)

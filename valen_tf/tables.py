@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from valen_tf.replicas import Place
+
 
 class TabledModel(keras.Model):
     """A Keras model with tables: variables that grow with the data and are saved with the model.
@@ -18,8 +20,28 @@ class TabledModel(keras.Model):
 
     def add_table(self, name, shape, dtype):
         """Adds a table; its first dimension may be open (`None`)."""
-        empty = np.zeros([0 if size is None else size for size in shape], dtype)
-        self.tables[name] = tf.Variable(empty, shape=shape, trainable=False, name=name)
+        # A new variable is sent to all machines, which TensorFlow cannot do with one of no elements.
+        self.tables[name] = tf.Variable(
+            np.zeros([size or 1 for size in shape], dtype),
+            shape=shape,
+            trainable=False,
+            name=name,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,  # all write the same
+        )
+        if None in shape:
+            self.tables[name].assign(np.zeros([size or 0 for size in shape], dtype))
+
+    def write_rows(self, name, index, values):
+        """Replaces rows of a table in place, in every replica's copy those that any replica has.
+
+        Args:
+            name: Name of the table.
+            index: The rows [batch] that this replica replaces.
+            values: [batch, ...].
+        """
+        place = Place(index)
+        rows = tf.IndexedSlices(place.gather(values), place.gather(index))
+        self.tables[name].scatter_update(rows)
 
     def save_own_variables(self, store):
         """Keras's hook for state that is not a weight: tables, and the states of random layers."""
@@ -47,7 +69,7 @@ class TabledModel(keras.Model):
 
     def _set_extra_state(self, state):
         for name, table in self.tables.items():
-            table.assign(state[f"table_{name}"])
+            table.assign(tf.cast(state[f"table_{name}"], table.dtype))
         for position, variable in enumerate(self._random_states()):
             variable.assign(state[f"random_{position}"])
 

@@ -106,7 +106,7 @@ class Valen(LabelEnhancement):
     def enhancement(self, features, logits, candidates, index):
         """R_V + lambda L_o - L_ELBO, each term [batch]."""
         concentration, adjacency = self.posterior(index)
-        log_distribution = dirichlet.log_sample(concentration, seed=self.step_seed())
+        log_distribution = self.log_sample(concentration)
         distribution = tf.exp(log_distribution)
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         target = tf.stop_gradient(losses.restrict(dirichlet.mean(concentration), candidates))

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from valen_tf import dirichlet, graph, losses
+from valen_tf import dirichlet, graph, losses, replicas
 from valen_tf.checks import check_settings
 from valen_tf.enhancement import LabelEnhancement
 
@@ -103,7 +103,7 @@ class ValenAuthors(LabelEnhancement):
 
     def enhancement(self, features, logits, candidates, index):
         """The code's six terms, each [batch]."""
-        raw = self.encoder(features, training=True)  # [batch, classes]
+        raw = replicas.forward(self.encoder, features)  # [batch, classes]
         distribution = self._sample(raw, candidates)
         stored = tf.gather(self.tables["confidence"], index)
         rebuilt = self.decoder(distribution)  # [batch, features]
@@ -126,14 +126,14 @@ class ValenAuthors(LabelEnhancement):
     def remember(self, features, logits, candidates, index):
         """The classifier's confidence, which in the warm-up is its next target as well."""
         confidence = losses.confidence(logits, candidates)
-        self.tables["confidence"].scatter_nd_update(index[:, None], confidence)
+        self.write_rows("confidence", index, confidence)
         if not self.enhancing:
             self.set_weights_of(index, confidence)
 
     def _sample(self, raw, candidates):
         """One draw [batch, classes] of a Dirichlet whose parameters are the masked soft-max and 0.01."""
         concentration = losses.confidence(raw, candidates) + 0.01
-        return tf.exp(dirichlet.log_sample(concentration, seed=self.step_seed()))
+        return tf.exp(self.log_sample(concentration))
 
     def _standardised(self, features):
         flat = tf.reshape(tf.cast(features, tf.float32), [-1, self.feature_size])
