@@ -359,7 +359,8 @@ class PartialLabelModel(TabledModel):
         """Sets all tables for new training data with these candidate sets [examples, classes]."""
         self.tables["candidates"].assign(candidates)
         weights = candidates.astype(np.float32)
-        self.tables["weights"].assign(weights / weights.sum(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        self.tables["weights"].assign(weights)
         self.tables["epochs_trained"].assign(0)
 
     def set_batch_order(self):
