@@ -10,11 +10,11 @@ import valen_tf
 PACKAGE = pathlib.Path(valen_tf.__file__).parent
 # Room -> floor. A module may import modules of lower floors, and of its own room.
 FLOORS = {
+    "mapped": -1,
     "checks": 0,
     "dirichlet": 0,
     "losses": 0,
     "metrics": 0,
-    "mapped": 0,
     "neighbours": 0,
     "candidates": 1,
     "readers": 1,

@@ -243,7 +243,7 @@ class PartialLabelModel(TabledModel):
             **kwargs: Further arguments of `keras.Model.predict`.
         """
         if isinstance(x, PartialLabelDataset):
-            x = x.features
+            x, batch_size = x.batches(batch_size or 32, shuffle=False), None
         predictions = super().predict(x, batch_size=batch_size, **kwargs)
         if isinstance(predictions, dict):
             return predictions["probabilities"][np.argsort(predictions["index"])]
