@@ -145,7 +145,8 @@ def plot(reports, path):
         time.loglog(sizes, [report[name] for report in reports], marker="o", label=label)
     time.set_ylabel("seconds")
     time.legend()
-    memory.loglog(sizes, [report["peak_gigabytes"] for report in reports], marker="o")
+    memory.plot(sizes, [report["peak_gigabytes"] for report in reports], marker="o")
+    memory.set_ylim(bottom=0)
     memory.set_ylabel("peak memory, GB")
     for axes in (time, memory):
         axes.set_xlabel("examples")
