@@ -1,12 +1,14 @@
 """What an epoch of a deep method costs beside a plain supervised Keras epoch of the same classifier.
 
     python benchmarks/epoch_cost.py [--idx FOLDER] [--methods valen proden ...] [--examples 60000]
-        [--rounds 5]
+        [--network mlp|small|linear|resnet32] [--features 784] [--classes 10] [--rounds 5]
 
-All models are trained in turns, an epoch each, on the MNIST MLP (784-300-301-302-303-10, batch 256);
-ratios are of medians over the rounds; on a busy machine those of CPU time tell more. `--idx` names a
-folder with MNIST-like gzipped idx files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without
-it the data are synthetic clusters of the same size. Prints a table, and JSON with `--json FILE`.
+All models are trained in turns, an epoch each, in batches of 256; ratios are of medians over the rounds; on
+a busy machine those of CPU time tell more. The networks: the MNIST MLP (300-301-302-303 hidden units), a
+small one (64), a linear one, and ResNet-32, whose data are images of 32x32x3. `--idx` names a folder with
+MNIST-like gzipped idx files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without it the data
+are synthetic clusters. Prints a table, and JSON with `--json FILE`. `benchmarks/scale.py` runs this at
+several sizes.
 """
 
 import argparse
@@ -20,12 +22,17 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+_BATCH_SIZE = 256
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--idx", type=pathlib.Path)
     parser.add_argument("--methods", nargs="+", default=["valen"])
     parser.add_argument("--examples", type=int, default=60_000)
+    parser.add_argument("--network", choices=["mlp", "small", "linear", "resnet32"], default="mlp")
+    parser.add_argument("--features", type=int, default=784)
+    parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -35,27 +42,23 @@ def main():
     import valen_tf as vt
     from valen_tf.experiments.methods import method_class
 
-    features, labels = _data(options)
-    candidates = vt.candidates.uniform(labels, 10, flip_probability=0.5, seed=0)
-    dataset = vt.PartialLabelDataset(features, candidates, labels)
-
-    def network():
-        return vt.networks.mlp(
-            dataset.feature_shape, 10, moments=dataset.moments(), weight_decay=1e-4
-        )
+    dataset = _dataset(options)
 
     def optimizer():
         return keras.optimizers.SGD(1e-2, momentum=0.9)
 
-    supervised = network()
+    supervised = _network(options.network, dataset)
     supervised.compile(
         optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
     )
-    labelled = dataset.revealed().batches(256).map(lambda x, y: (x, y["candidates"]))
+    labelled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
+    supervised.fit(labelled, epochs=1, verbose=0)
     after_supervised = _peak_gigabytes()
 
-    batches = dataset.batches(256)
-    models = {name: method_class(name)(network()) for name in options.methods}
+    batches = dataset.batches(_BATCH_SIZE)
+    models = {
+        name: method_class(name)(_network(options.network, dataset)) for name in options.methods
+    }
     clock = _Clock()
 
     def epoch(name):
@@ -70,7 +73,6 @@ def main():
         # A warm-up epoch, then one that builds the graph and traces the step: neither is counted.
         epoch(name)
         epoch(name)
-    supervised.fit(labelled, epochs=1, verbose=0)
 
     plain, others = [], {name: [] for name in models}
     for _ in range(options.rounds):
@@ -80,20 +82,24 @@ def main():
             times.append(epoch(name))
 
     reference, reference_cpu = _medians(plain)
+    steps = int(batches.cardinality())
     report = {
         "examples": len(dataset),
         "data": str(options.idx.name) if options.idx else "synthetic clusters",
+        "network": options.network,
         "supervised_epoch_seconds": round(reference, 2),
+        "supervised_step_milliseconds": round(1e3 * reference / steps, 2),
     }
     for name, times in others.items():
         seconds, cpu_seconds = _medians(times)
         prefix = "" if name == "valen" else f"{name}_"
         report[f"{name}_epoch_seconds"] = round(seconds, 2)
+        report[f"{name}_step_milliseconds"] = round(1e3 * seconds / steps, 2)
         report[f"{prefix}epoch_ratio"] = round(seconds / reference, 2)
         report[f"{prefix}epoch_cpu_ratio"] = round(cpu_seconds / reference_cpu, 2)
     if "valen" in models:
         seconds = report["valen_epoch_seconds"]
-        report.update(_graph_cost(models["valen"], dataset, batches, seconds))
+        report.update(_graph_cost(models["valen"], batches, lambda: epoch("valen"), seconds))
     report["peak_gigabytes"] = round(_peak_gigabytes(), 2)
     report["peak_gigabytes_supervised_part"] = round(after_supervised, 2)
     for name, value in report.items():
@@ -102,27 +108,41 @@ def main():
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def _graph_cost(model, dataset, batches, epoch_seconds):
-    """What rebuilding VALEN's graph takes, and how many neighbours the search finds."""
-    import numpy as np
-
+def _network(name, dataset):
     import valen_tf as vt
-    from valen_tf import graph
 
-    model._training_data = batches
-    started = time.perf_counter()
-    model.rebuild_graph()
-    rebuild = time.perf_counter() - started
-    embeddings = np.concatenate(
-        [model._embed(x).numpy() for x, _ in dataset.batches(1000, shuffle=False)]
-    )
-    sample = np.random.default_rng(0).permutation(len(embeddings))[:1000]
-    recall = _recall(embeddings, graph.nearest_neighbours(embeddings, 10), sample)
-    default_interval = vt.callbacks.GraphRebuild().every
+    shape, classes, moments = dataset.feature_shape, dataset.num_classes, dataset.moments()
+    if name == "linear":
+        return vt.networks.linear(shape, classes, moments=moments)
+    if name == "resnet32":
+        return vt.networks.resnet32(shape, classes, moments=moments)
+    hidden_units = {"hidden_units": (64,)} if name == "small" else {}
+    return vt.networks.mlp(shape, classes, moments=moments, weight_decay=1e-4, **hidden_units)
+
+
+def _graph_cost(model, batches, epoch, epoch_seconds):
+    """What building VALEN's graph takes, and bringing it up to date after an epoch; their recall."""
+    import valen_tf as vt
+
+    def rebuild():
+        model._training_data = batches  # as `fit` sets it
+        embeddings = model.training_embeddings()
+        started = time.perf_counter()
+        model.rebuild_graph()
+        seconds = time.perf_counter() - started
+        return round(seconds, 2), round(_recall(embeddings, model.tables["neighbours"].numpy()), 3)
+
+    model.forget_features()
+    build, build_recall = rebuild()
+    epoch()
+    refresh, refresh_recall = rebuild()
+    share = build / vt.callbacks.GraphRebuild().every / epoch_seconds
     return {
-        "graph_rebuild_seconds": round(rebuild, 2),
-        "rebuild_share_of_training": round(rebuild / default_interval / epoch_seconds, 3),
-        "graph_recall_at_10": round(recall, 3),
+        "graph_rebuild_seconds": build,
+        "rebuild_share_of_training": round(share, 3),
+        "graph_recall_at_10": build_recall,
+        "graph_refresh_seconds": refresh,
+        "graph_refresh_recall_at_10": refresh_recall,
     }
 
 
@@ -145,34 +165,47 @@ def _medians(times):
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
-def _data(options):
+def _dataset(options):
     import numpy as np
 
+    import valen_tf as vt
+
+    examples, classes = options.examples, options.classes
+    rng = np.random.default_rng(0)
     if options.idx:
         images = gzip.decompress((options.idx / "train-images-idx3-ubyte.gz").read_bytes())
         labels = gzip.decompress((options.idx / "train-labels-idx1-ubyte.gz").read_bytes())
-        features = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)
-        labels = np.frombuffer(labels, np.uint8, offset=8)
-        features, labels = features[: options.examples], labels[: options.examples]
-        return features.astype(np.float32) / 255, labels.astype(np.int64)
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 10, options.examples)
-    latent = rng.normal(size=(10, 16))[labels] + 0.7 * rng.normal(size=(options.examples, 16))
-    features = latent @ rng.normal(size=(16, 784)) + rng.normal(size=(options.examples, 784))
-    return features.astype(np.float32), labels
+        features = np.frombuffer(images, np.uint8, offset=16).reshape(-1, 784)[:examples]
+        features = features.astype(np.float32) / 255
+        labels = np.frombuffer(labels, np.uint8, offset=8)[:examples].astype(np.int64)
+    else:  # clusters of few dimensions in a space of many
+        shape = (32, 32, 3) if options.network == "resnet32" else (options.features,)
+        width = int(np.prod(shape))
+        labels = rng.integers(0, classes, examples)
+        latent = 0.7 * rng.standard_normal((examples, 16), dtype=np.float32)
+        latent += rng.normal(size=(classes, 16)).astype(np.float32)[labels]
+        features = latent @ rng.normal(size=(16, width)).astype(np.float32)
+        for start in range(0, examples, 10_000):
+            noise = features[start : start + 10_000]
+            noise += 0.3 * rng.standard_normal(noise.shape, dtype=np.float32)
+        features = features.reshape(examples, *shape)
+    # About five candidates, whatever the number of classes.
+    candidates = vt.candidates.uniform(labels, classes, flip_probability=5 / classes, seed=0)
+    return vt.PartialLabelDataset(features, candidates, labels)
 
 
-def _recall(embeddings, neighbours, sample):
-    """Share of the sample's true 10 nearest neighbours that were found."""
-    from sklearn.neighbors import NearestNeighbors
+def _recall(embeddings, neighbours):
+    """Share of the true nearest neighbours that were found, of a thousand examples."""
+    import faiss
+    import numpy as np
 
-    exact = NearestNeighbors(n_neighbors=11, algorithm="brute").fit(embeddings)
-    truth = exact.kneighbors(embeddings[sample], return_distance=False)
+    sample = np.random.default_rng(0).permutation(len(embeddings))[:1000]
+    _, truth = faiss.knn(embeddings[sample], embeddings, neighbours.shape[1] + 1)
     found = 0
     for row, near in zip(sample, truth, strict=True):
-        near = [other for other in near if other != row][:10]
-        found += len(set(near) & set(neighbours[row]))
-    return found / (10 * len(sample))
+        near = near[near != row][: neighbours.shape[1]]
+        found += np.isin(near, neighbours[row]).sum()
+    return found / neighbours[sample].size
 
 
 def _peak_gigabytes():

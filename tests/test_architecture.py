@@ -10,17 +10,19 @@ import valen_tf
 PACKAGE = pathlib.Path(valen_tf.__file__).parent
 # Room -> floor. A module may import modules of lower floors, and of its own room.
 FLOORS = {
+    "mapped": -1,
     "checks": 0,
     "dirichlet": 0,
-    "graph": 0,
     "losses": 0,
     "metrics": 0,
+    "neighbours": 0,
     "replicas": 0,
     "candidates": 1,
     "readers": 1,
     "callbacks": 1,
     "contract": 1,
     "encoder": 1,
+    "graph": 1,
     "networks": 1,
     "tables": 1,
     "data": 2,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 from spektral.utils import gcn_filter
 
-from valen_tf import graph
+from valen_tf import graph, neighbours
 
 
 def points(num_examples, dimension=5, seed=0):
@@ -32,6 +32,55 @@ def test_approximate_neighbours_find_most_of_the_exact_ones(dimension):
     assert hits > 0.95
     again = graph.nearest_neighbours(noisy, 10, exact=False)
     np.testing.assert_array_equal(approximate, again)
+
+
+def clusters(num_examples, dimension=16, seed=0):
+    """Realistic embeddings: clusters of few dimensions in a space of many."""
+    rng = np.random.default_rng(seed)
+    latent = 2 * rng.normal(size=(10, 8))[rng.integers(0, 10, num_examples)]
+    latent += rng.normal(size=(num_examples, 8))
+    embeddings = latent @ rng.normal(size=(8, dimension))
+    return (embeddings + 0.1 * rng.normal(size=embeddings.shape)).astype(np.float32)
+
+
+def true_share(embeddings, found):
+    exact = graph.nearest_neighbours(embeddings, found.shape[1], exact=True)
+    return (exact[:, :, None] == found[:, None, :]).any(axis=2).mean()
+
+
+@pytest.mark.parametrize("dimension", [16, 100])
+def test_the_reported_recall_is_that_of_all_examples(dimension):
+    embeddings = clusters(5000, dimension)
+    found, recall = neighbours.search(embeddings, 10, exact=False)
+    assert recall == pytest.approx(true_share(embeddings, found), abs=0.015)
+    assert neighbours.search(embeddings, 10)[1] == 1.0
+
+
+def test_lists_of_an_embedding_that_hardly_moved_are_kept():
+    embeddings = clusters(4000)
+    before = graph.nearest_neighbours(embeddings, 10)
+    moved = embeddings + 0.001 * points(4000, 16, seed=3)
+    found, recall = neighbours.search(moved, 10, exact=False, previous=before)
+    assert found is before and recall > 0.95
+
+
+@pytest.mark.parametrize(("step", "rounds"), [(0.15, 1), (1.0, 0)])
+def test_lists_of_an_embedding_that_moved_are_improved_or_searched_for_anew(
+    step, rounds, monkeypatch
+):
+    embeddings = clusters(4000)
+    before = graph.nearest_neighbours(embeddings, 10)
+    moved = embeddings + step * points(4000, 16, seed=3)
+    calls, improve = [], neighbours._improved
+    monkeypatch.setattr(neighbours, "_improved", lambda *args: calls.append(1) or improve(*args))
+    found, recall = neighbours.search(moved, 10, exact=False, previous=before)
+    assert len(calls) == rounds
+    assert true_share(moved, before) < 0.95 < true_share(moved, found)
+    assert recall > 0.95
+    assert not (found == np.arange(4000)[:, None]).any()
+    assert (np.diff(np.sort(found, axis=1), axis=1) > 0).all()  # no neighbour twice
+    again, _ = neighbours.search(moved, 10, exact=False, previous=before)
+    np.testing.assert_array_equal(found, again)
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -14,6 +14,7 @@ import pytest
 from conftest import METHODS, blobs, compiled, schedule_of
 
 import valen_tf as vt
+from valen_tf import neighbours
 
 
 def network(dataset):
@@ -118,6 +119,20 @@ def test_settings_survive_saving(tmp_path):
 @pytest.mark.parametrize("stop", [StopAfter(0), StopAfter(3), StopAfter(4, batch=1)])
 def test_a_resumed_run_ends_with_the_same_numbers(stop, tmp_path):
     resumes_to_the_same_numbers(vt.Valen, 7, stop, tmp_path)
+
+
+def test_a_graph_that_starts_from_the_previous_one_resumes_to_the_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_LIMIT", 10)  # as if 70 examples were many
+    starts = []
+    search = neighbours.search
+
+    def recorded(*args, previous, **kwargs):
+        starts.append(previous is not None)
+        return search(*args, previous=previous, **kwargs)
+
+    monkeypatch.setattr(neighbours, "search", recorded)
+    resumes_to_the_same_numbers(vt.Valen, 7, StopAfter(4, batch=1), tmp_path)
+    assert starts.count(True) > 2
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

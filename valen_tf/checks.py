@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from valen_tf import mapped
+
 
 def check_candidates(candidates, num_classes=None):
     """Returns candidate sets as a `uint8` matrix `[examples, classes]`, or says what is wrong.
@@ -26,6 +28,8 @@ def check_candidates(candidates, num_classes=None):
 def check_features(features):
     """Returns features as an array, examples first: floats as `float32`, other numbers as they are.
 
+    Those in a file stay there, as they are.
+
     Example:
         >>> check_features([[0.5, 1.0]]).dtype
         dtype('float32')
@@ -35,9 +39,14 @@ def check_features(features):
     require(filled, "`features` must be [examples, ...], not empty", f"shape={features.shape}")
     if features.dtype.kind == "f":
         with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite below
-            features = features.astype(np.float32, copy=False)
-        finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
-        require_rows(finite, "`features` must be finite in float32", "NaN or infinity")
+            if not mapped.is_mapped(features):
+                features = features.astype(np.float32, copy=False)
+            finite = [
+                np.isfinite(block).reshape(len(block), -1).all(axis=1)
+                for block in mapped.blocks(features)
+            ]
+        rule = "`features` must be finite in float32"
+        require_rows(np.concatenate(finite), rule, "NaN or infinity")
     return features
 
 

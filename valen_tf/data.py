@@ -7,6 +7,7 @@ import pathlib
 
 import numpy as np
 
+from valen_tf import mapped
 from valen_tf.checks import check_candidates, check_features, check_indices, require
 from valen_tf.readers import Readers
 
@@ -18,7 +19,8 @@ class PartialLabelDataset(Readers):
     A true label need not be among the candidates: real annotators miss it (`label_coverage`).
 
     Args:
-        features: Numbers `[examples, ...]`. Images may stay `uint8`.
+        features: Numbers `[examples, ...]`. Images may stay `uint8`. Those of a memory-mapped file,
+            `np.load("features.npy", mmap_mode="r")`, stay on disk: batches read their rows from it.
         candidates: 0 and 1, `[examples, classes]`, at least one 1 in each row.
         labels: Integers `[examples]`, the true labels, or `None`.
         class_names: A different name for each class, or `None`.
@@ -114,8 +116,14 @@ class PartialLabelDataset(Readers):
             temporary.unlink(missing_ok=True)
 
     def take(self, indices):
-        """Returns the data set of some examples: positions, a slice or a boolean mask."""
-        rows = np.atleast_1d(np.arange(len(self))[indices])
+        """Returns the data set of some examples: positions, a slice or a boolean mask.
+
+        A slice of features on disk stays there; other parts of them, those of `split` and `folds`
+        included, are read into memory.
+        """
+        rows = indices
+        if not isinstance(indices, slice):
+            rows = np.atleast_1d(np.arange(len(self))[indices])
         labels = None if self.labels is None else self.labels[rows]
         return dataclasses.replace(
             self, features=self.features[rows], candidates=self.candidates[rows], labels=labels
@@ -200,11 +208,15 @@ class PartialLabelDataset(Readers):
         """
         image = self.features.ndim > 2
         axes = tuple(range(min(self.features.ndim, 3))) if image else (0,)
-        mean = self.features.mean(axis=axes, dtype=np.float64)
-        blocks = np.array_split(self.features, 1 + len(self) // 4096)  # no float64 copy of it all
-        squares = sum(np.square(block - mean).sum(axis=axes) for block in blocks)
+        # By blocks, because the features may be on disk, and for want of a float64 copy of them all.
+        sums = sum(block.sum(axis=axes, dtype=np.float64) for block in mapped.blocks(self.features))
+        count = self.features.size // np.size(sums)  # of the values in a mean
+        mean = sums / count
+        squares = sum(
+            np.square(block - mean).sum(axis=axes) for block in mapped.blocks(self.features)
+        )
         # A constant is found by exact zero: float64 adds up equal float32 values without rounding.
-        std = np.sqrt(squares * mean.size / self.features.size).astype(np.float32)
+        std = np.sqrt(squares / count).astype(np.float32)
         return mean.astype(np.float32), np.where(std > 0, std, np.float32(1))
 
     def standardized(self, *others):
@@ -234,8 +246,9 @@ class PartialLabelDataset(Readers):
         # Made once and captured by every pipeline: in host memory, and not in any graph.
         import tensorflow as tf
 
+        on_disk = mapped.is_mapped(self.features)
         with tf.device("CPU:0"):
-            return tf.constant(self.features), tf.constant(self.candidates)
+            return None if on_disk else tf.constant(self.features), tf.constant(self.candidates)
 
     def batches(self, batch_size=100, *, shuffle=True, seed=0):
         """Returns a `tf.data.Dataset` for `fit`, `evaluate` and custom loops.
@@ -275,7 +288,12 @@ class PartialLabelDataset(Readers):
 
         def gather(index):
             sets = tf.cast(tf.gather(candidates, index), tf.float32)  # [batch, classes]
-            inputs = tf.cast(tf.gather(features, index), tf.float32)  # [batch, ...]
+            if features is None:
+                read = functools.partial(mapped.rows, self.features)
+                inputs = tf.numpy_function(read, [index], tf.float32)
+                inputs.set_shape([None, *self.feature_shape])
+            else:
+                inputs = tf.cast(tf.gather(features, index), tf.float32)  # [batch, ...]
             return inputs, {"candidates": sets, "index": index}
 
         # tf.data's tuner measures for longer than an epoch of a small data set takes, and ending its

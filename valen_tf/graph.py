@@ -6,21 +6,18 @@ it is the rows of its examples.
 
 import numpy as np
 
-EXACT_LIMIT = 20_000  # examples; up to here an exact search takes a few seconds
-SEARCH_DIMENSION = 64  # of the approximate search's first stage
+from valen_tf import neighbours as neighbour_search
 
 
 def nearest_neighbours(embeddings, num_neighbours, *, seed=0, exact=None):
     """Indices of each example's nearest other examples, by Euclidean distance.
 
-    Up to 20,000 examples the search is exact. Above, an inverted-file index (Jégou et al., 2011) over
-    the first 64 principal components proposes five times as many, and their exact distances decide;
-    `benchmarks/` reports the recall.
+    Up to 20,000 examples the search is exact, above it is approximate; `neighbours.search` says how.
 
     Args:
         embeddings: Array [examples, features].
         num_neighbours: How many neighbours, the example itself not counted.
-        seed: Seed of the approximate index's clustering.
+        seed: Seed of the approximate search.
         exact: `True` or `False` to choose the search; by default it depends on the size.
 
     Returns:
@@ -30,54 +27,7 @@ def nearest_neighbours(embeddings, num_neighbours, *, seed=0, exact=None):
         >>> nearest_neighbours(np.array([[0.0], [1.0], [5.0], [7.0]]), 1).tolist()
         [[1], [0], [3], [2]]
     """
-    import faiss  # here, not above: it starts its own thread pool
-
-    embeddings = np.ascontiguousarray(embeddings, np.float32)
-    num_examples, dimension = embeddings.shape
-    if not 1 <= num_neighbours < num_examples:
-        raise ValueError(
-            "`num_neighbours` must be at least 1 and smaller than the number of examples, because an "
-            "example is not its own neighbour: use fewer neighbours or more data. "
-            f"Received: num_neighbours={num_neighbours} with {num_examples} examples"
-        )
-    bad_rows = np.flatnonzero(~np.isfinite(embeddings).all(axis=1))
-    if bad_rows.size:
-        raise ValueError(
-            "`embeddings` must be finite; training has diverged or the features are broken. Received: "
-            f"NaN or infinity in {bad_rows.size} rows, the first of them row {bad_rows[0]}"
-        )
-    if num_examples <= EXACT_LIMIT if exact is None else exact:
-        index = faiss.IndexFlatL2(dimension)
-    else:
-        index = _approximate_index(dimension, num_cells=int(num_examples**0.5), seed=seed)
-        index.train(embeddings)
-    index.add(embeddings)
-    _, neighbours = index.search(embeddings, num_neighbours + 1)
-    return _without_self(neighbours)
-
-
-def _approximate_index(dimension, num_cells, seed):
-    import faiss
-
-    inner = min(dimension, SEARCH_DIMENSION)
-    cells = faiss.IndexIVFFlat(faiss.IndexFlatL2(inner), inner, num_cells)
-    cells.cp.seed = seed + 1  # faiss takes 0 for "not seeded"
-    cells.nprobe = 12
-    if inner == dimension:
-        return cells
-    index = faiss.IndexRefineFlat(faiss.IndexPreTransform(faiss.PCAMatrix(dimension, inner), cells))
-    index.k_factor = 5
-    return index
-
-
-def _without_self(neighbours):
-    """Drops each row's own index; among duplicates it may stand anywhere, or not at all."""
-    num_examples, width = neighbours.shape
-    is_self = neighbours == np.arange(num_examples)[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    neighbours = neighbours[~is_self].reshape(num_examples, width - 1)
-    # An approximate search marks a missing neighbour by -1; the self-loop then stands in for it.
-    return np.where(neighbours < 0, np.arange(num_examples)[:, None], neighbours).astype(np.int32)
+    return neighbour_search.search(embeddings, num_neighbours, seed=seed, exact=exact)[0]
 
 
 def adjacency(neighbours):
@@ -120,10 +70,38 @@ def normalise(adjacency):
         [[0.5, 0.5], [0.5, 0.5]]
     """
     scale = np.sqrt(adjacency.sum(axis=1)).astype(np.float32)  # [examples]
-    rows = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
     normalised = adjacency.copy()
-    normalised.data /= scale[rows] * scale[adjacency.indices]
+    normalised.data /= np.repeat(scale, np.diff(adjacency.indptr)) * scale[adjacency.indices]
     return normalised
+
+
+def propagate(normalised, *inputs):
+    """The product of a sparse graph and dense inputs that stand side by side, in `float32`.
+
+    Of the inputs only a few columns are put together at a time: candidate sets take a quarter of the
+    memory as they are.
+
+    Args:
+        normalised: Sparse graph [examples, examples].
+        *inputs: Arrays [examples, any] of any type.
+
+    Returns:
+        float32 array [examples, columns of all inputs].
+
+    Example:
+        >>> half = normalise(adjacency(np.array([[1], [0]])))
+        >>> propagate(half, np.array([[1.0], [3.0]]), np.array([[1, 0], [1, 0]])).round(3).tolist()
+        [[2.0, 1.0, 0.0], [2.0, 1.0, 0.0]]
+    """
+    width = sum(block.shape[1] for block in inputs)
+    propagated = np.empty((normalised.shape[0], width), np.float32)
+    filled = 0
+    for block in inputs:
+        for columns in np.array_split(block, -(-block.shape[1] // 32), axis=1):
+            product = normalised @ np.ascontiguousarray(columns, np.float32)
+            propagated[:, filled : filled + columns.shape[1]] = product
+            filled += columns.shape[1]
+    return propagated
 
 
 def block(row_ends, columns, values, index):

@@ -246,7 +246,7 @@ class PartialLabelModel(DistributedModel):
             **kwargs: Further arguments of `keras.Model.predict`.
         """
         if isinstance(x, PartialLabelDataset):
-            x = x.features
+            x, batch_size = x.batches(batch_size or 32, shuffle=False), None
         predictions = super().predict(x, batch_size=batch_size, **kwargs)
         if isinstance(predictions, dict):
             return predictions["probabilities"][np.argsort(predictions["index"])]
@@ -362,7 +362,8 @@ class PartialLabelModel(DistributedModel):
         """Sets all tables for new training data with these candidate sets [examples, classes]."""
         self.tables["candidates"].assign(candidates.astype(bool))
         weights = candidates.astype(np.float32)
-        self.tables["weights"].assign(weights / weights.sum(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        self.tables["weights"].assign(weights)
         self.tables["epochs_trained"].assign(0)
 
     def set_batch_order(self):

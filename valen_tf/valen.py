@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from valen_tf import dirichlet, graph, losses
+from valen_tf import dirichlet, graph, losses, neighbours
 from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
 from valen_tf.enhancement import LabelEnhancement
@@ -102,6 +102,9 @@ class Valen(LabelEnhancement):
 
         # A~ [Phi; L]: the first layer's propagated input, fixed between two builds.
         self.add_table("propagated", (None, input_size), np.float32)
+        # What the graph was made of: the next one starts from it.
+        self.add_table("neighbours", (None, num_neighbours), np.int32)
+        self.add_table("graph_recall", (), np.float32)
 
     def enhancement(self, features, logits, candidates, index):
         """R_V + lambda L_o - L_ELBO, each term [batch]."""
@@ -154,21 +157,39 @@ class Valen(LabelEnhancement):
     # -- graph ----------------------------------------------------------------------------------
 
     def forget_features(self):
-        """Drops the graph, and what was propagated on it."""
+        """Drops the graph, and what goes with it."""
         super().forget_features()
-        self.tables["propagated"].assign(self.tables["propagated"][:0])
+        for name in ("propagated", "neighbours"):
+            self.tables[name].assign(self.tables[name][:0])
 
     def rebuild_graph(self):
-        """Builds the graph from the current embeddings of the training data; `GraphRebuild` calls it."""
+        """Makes the graph that of the current embeddings of the training data; `GraphRebuild` calls it.
+
+        Where there are many examples and their embeddings have moved little, the neighbours are
+        corrected or kept rather than searched for anew.
+        """
         embeddings = self.training_embeddings()
-        neighbours = graph.nearest_neighbours(embeddings, self.num_neighbours, seed=self.seed)
-        normalised = graph.normalise(graph.adjacency(neighbours))
+        found, recall = neighbours.search(
+            embeddings,
+            self.num_neighbours,
+            seed=self.seed,
+            previous=self.tables["neighbours"].numpy() if self.has_graph else None,
+        )
+        normalised = graph.normalise(graph.adjacency(found))
         # The scale of a network's embedding is arbitrary and grows; that of the candidates is not.
         embeddings -= embeddings.mean(axis=0)
         embeddings /= np.maximum(embeddings.std(axis=0), 1e-6)
-        inputs = np.concatenate([embeddings, self.tables["candidates"].numpy()], axis=1)
         self.set_graph(normalised)
-        self.tables["propagated"].assign(normalised @ inputs)
+        self.tables["neighbours"].assign(found)
+        self.tables["graph_recall"].assign(recall)
+        self.tables["propagated"].assign(
+            graph.propagate(normalised, embeddings, self.tables["candidates"].numpy())
+        )
+
+    @property
+    def graph_recall(self):
+        """Share of the true nearest neighbours in the graph, measured on a sample when it was made."""
+        return float(self.tables["graph_recall"].numpy())
 
     # -- what was recovered ---------------------------------------------------------------------
 

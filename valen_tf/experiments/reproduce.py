@@ -73,7 +73,9 @@ def _one(run, out, cores):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tensorflow as tf
 
-    tf.get_logger().setLevel("ERROR")  # it warns that functions are traced again: every run has its own
+    tf.get_logger().setLevel(
+        "ERROR"
+    )  # it warns that functions are traced again: every run has its own
     try:  # processes side by side share the cores
         tf.config.threading.set_intra_op_parallelism_threads(cores)
         tf.config.threading.set_inter_op_parallelism_threads(cores)
