@@ -3,6 +3,7 @@
 import os
 import pathlib
 import time
+import warnings
 
 import keras_tuner
 import yaml
@@ -74,7 +75,10 @@ def search(
     folder = pathlib.Path(folder)
     _check_folder(folder, hypermodel, tuner, objective)
     searcher = _searcher(tuner, hypermodel, objective, trials, folder, report)
-    searcher.search()
+    with warnings.catch_warnings():
+        # Of KerasTuner's Gaussian process, whose bounds nobody can set.
+        warnings.filterwarnings("ignore", "The optimal value found for dimension")
+        searcher.search()
     if _is_worker():
         report("This worker is done; the chief writes the results.")
         return searcher
