@@ -8,6 +8,7 @@ import sys
 
 import jupytext
 import pytest
+from conftest import REAL_DATA
 
 import valen_tf as vt
 
@@ -42,6 +43,7 @@ def test_the_notebook_is_that_of_its_source(source):
 def test_the_notebook_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv("VALEN_TF_QUICK", "1")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("VALEN_TF_DATA_DIR", os.environ.get("VALEN_TF_TEST_DATA", str(REAL_DATA)))
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     notebook = build.executed(source, tmp_path)
     assert any("fit(" in cell.source for cell in notebook.cells)
