@@ -29,16 +29,15 @@ if "google.colab" in sys.modules:
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
 
 # %%
-import logging
-
 import matplotlib.pyplot as plt
 import pandas as pd
+import tensorflow as tf
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import valen_tf as vt
 
-logging.getLogger("tensorflow").setLevel("ERROR")  # it warns of tracing `predict` for each model
+tf.get_logger().setLevel("ERROR")  # it warns of tracing `predict` for each model
 
 # %%
 train, test = vt.datasets.load("digits").split(0.2, seed=0)

@@ -245,6 +245,18 @@ def test_a_network_of_ones_own():
     assert model.classifier.layers[-1].name == "mine"
 
 
+def test_a_tuner_of_kerastuner_itself(tmp_path):
+    config = dataclasses.replace(CONFIG, method="valen_non")  # quick to trace
+    tuner = keras_tuner.RandomSearch(
+        tuning.HyperModel(blobs(60), config),
+        objective=keras_tuner.Objective("val_covering_rate", "max"),
+        max_trials=1,
+        directory=tmp_path,
+    )
+    tuner.search(verbose=0)
+    assert [trial.status for trial in tuner.oracle.trials.values()] == ["COMPLETED"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
