@@ -16,6 +16,7 @@ ROOT = pathlib.Path(vt.__file__).parents[1]
 sys.path.insert(0, str(ROOT / "notebooks"))
 build = importlib.import_module("build")
 SOURCES = build.sources()
+FAST = ("05_export_and_serve",)  # about ten seconds; the others train several models
 
 
 def test_there_are_five():
@@ -38,8 +39,13 @@ def test_the_notebook_is_that_of_its_source(source):
     assert outputs and not any(output.output_type == "error" for output in outputs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in FAST else pytest.mark.slow)
+        for path in SOURCES
+    ],
+)
 def test_the_notebook_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv("VALEN_TF_QUICK", "1")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
