@@ -24,7 +24,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "google.colab" in sys.modules:
-    # %pip install -q valen-tf
+    # %pip install -q git+https://github.com/valen-tf/valen_tf
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
 
@@ -48,11 +48,12 @@ train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
 train
 
 # %%
-figure, axes = plt.subplots(1, 6, figsize=(11, 2.2))
+figure, axes = plt.subplots(1, 6, figsize=(11, 2.2), layout="constrained")
 for axis, image, row in zip(axes, train.features, train.candidates, strict=False):
     axis.imshow(image.reshape(8, 8), cmap="gray_r")
     axis.set_title("{" + ", ".join(map(str, np.flatnonzero(row))) + "}", fontsize=10)
     axis.axis("off")
+plt.show()
 
 # %% [markdown]
 # ## Train
@@ -75,30 +76,37 @@ history = model.fit(
 print(f"accuracy on the test part: {history.history['val_accuracy'][-1]:.3f}")
 
 # %%
-plt.figure(figsize=(5, 3))
-plt.plot(history.history["val_accuracy"])
+plt.figure(figsize=(5, 3), layout="constrained")
+plt.plot(np.arange(len(history.epoch)) + 1, history.history["val_accuracy"])
 plt.axvline(10, color="gray", linestyle=":", label="end of the warm-up")
 plt.xlabel("epoch")
 plt.ylabel("accuracy on true labels")
 plt.legend()
+plt.show()
+
 # %% [markdown]
 # ## What was recovered
 #
 # Every training example has a label distribution over its candidates. The bars show it, the true label in
-# orange.
+# orange: on the left three examples at random, on the right the three that VALEN is least sure of.
 
 # %%
 distributions = model.label_distributions()
-figure, axes = plt.subplots(2, 5, figsize=(11, 3.4), height_ratios=[2, 1])
-for (top, bottom), row in zip(
-    axes.T, np.random.default_rng(0).permutation(len(train)), strict=False
-):
+unsure = np.argsort(distributions.max(axis=1))
+rows = [*np.random.default_rng(0).integers(0, len(train), 3), *unsure[:3]]
+figure, axes = plt.subplots(
+    2, 6, figsize=(11, 3.4), height_ratios=[2, 1], sharey="row", layout="constrained"
+)
+for (top, bottom), row in zip(axes.T, rows, strict=True):
     top.imshow(train.features[row].reshape(8, 8), cmap="gray_r")
     top.axis("off")
     labels = np.flatnonzero(train.candidates[row])
     colours = ["tab:orange" if label == train.labels[row] else "tab:blue" for label in labels]
     bottom.bar(labels.astype(str), distributions[row, labels], color=colours)
     bottom.set_ylim(0, 1)
+    bottom.set_xlabel("candidate")
+axes[1, 0].set_ylabel("probability")
+plt.show()
 recovered = vt.metrics.recovery(distributions, train.labels)
 print(f"the distribution's top is the true label for {recovered:.1%} of the training examples")
 

@@ -24,7 +24,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "google.colab" in sys.modules:
-    # %pip install -q valen-tf
+    # %pip install -q git+https://github.com/valen-tf/valen_tf
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
 EPOCHS = 12 if QUICK else 40

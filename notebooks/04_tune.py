@@ -25,7 +25,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "google.colab" in sys.modules:
-    # %pip install -q valen-tf
+    # %pip install -q git+https://github.com/valen-tf/valen_tf
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
 
@@ -59,7 +59,7 @@ frame = vt.tuning.trials_frame(searcher)
 frame.head()
 
 # %%
-plt.figure(figsize=(5, 3.4))
+plt.figure(figsize=(5, 3.4), layout="constrained")
 plt.scatter(
     frame["settings.compatibility_weight"],
     frame["settings.prior_concentration"],
@@ -71,6 +71,8 @@ plt.yscale("log")
 plt.xlabel("lambda")
 plt.ylabel("epsilon")
 plt.colorbar(label="approximated accuracy")
+plt.show()
+
 # %% [markdown]
 # ## Train with the best
 #

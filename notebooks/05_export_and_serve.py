@@ -24,7 +24,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "google.colab" in sys.modules:
-    # %pip install -q valen-tf
+    # %pip install -q git+https://github.com/valen-tf/valen_tf
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
 
@@ -39,6 +39,9 @@ import numpy as np
 import tensorflow as tf
 
 import valen_tf as vt
+
+np.set_printoptions(precision=3, suppress=True, linewidth=100)
+tf.get_logger().setLevel("WARNING")  # in a notebook TensorFlow reports every file it writes
 
 # %%
 train, test = vt.datasets.load("digits").split(0.2, seed=0)
@@ -59,7 +62,7 @@ print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']
 names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 model.export("served/digits/1", class_names=names, top_k=3)
 for folder, _, files in sorted(os.walk("served/digits")):
-    print(folder, files)
+    print(folder, sorted(files))
 
 # %% [markdown]
 # ## Call it in TensorFlow
@@ -69,11 +72,12 @@ for folder, _, files in sorted(os.walk("served/digits")):
 # %%
 served = tf.saved_model.load("served/digits/1")
 answer = served.signatures["serving_default"](features=tf.constant(test.features[:4], tf.float32))
-{name: value.numpy().round(3) for name, value in answer.items() if name != "logits"}
+for name in ("class_name", "class_index", "entropy", "probabilities"):
+    print(name, answer[name].numpy(), sep="\n")
 
 # %%
 best = served.signatures["top_k"](features=tf.constant(test.features[:2], tf.float32))
-best["class_names"].numpy(), best["probabilities"].numpy().round(3)
+best["class_names"].numpy(), best["probabilities"].numpy()
 
 # %% [markdown]
 # A row with a missing value has no answer, and says so; the others are answered.

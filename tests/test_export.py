@@ -219,6 +219,15 @@ def test_the_size_is_within_five_percent_of_keras_export_of_the_classifier(netwo
     assert variables.stat().st_size < 1.05 * stored + 1000  # each once
 
 
+def test_what_is_added_to_a_small_network_is_two_kilobytes(tmp_path):
+    network = vt.networks.linear((64,), 10)
+    network.export(tmp_path / "keras", verbose=False)
+    vt.export.saved_model(network, tmp_path / "1")
+    ours, keras_own = size(tmp_path / "1"), size(tmp_path / "keras")
+    print(f"linear 64 -> 10: {ours} bytes, by Keras's own export {keras_own}")
+    assert ours - keras_own < 2500
+
+
 def test_metadata_says_what_is_served(served):
     metadata = json.loads((served.folder / "assets.extra" / "metadata.json").read_text())
     assert metadata["class_names"] == cases.NAMES

@@ -3,10 +3,12 @@
 import importlib
 import os
 import pathlib
+import re
 import sys
 
 import jupytext
 import pytest
+from conftest import REAL_DATA
 
 import valen_tf as vt
 
@@ -14,6 +16,7 @@ ROOT = pathlib.Path(vt.__file__).parents[1]
 sys.path.insert(0, str(ROOT / "notebooks"))
 build = importlib.import_module("build")
 SOURCES = build.sources()
+FAST = ("05_export_and_serve",)  # about ten seconds; the others train several models
 
 
 def test_there_are_five():
@@ -27,15 +30,26 @@ def test_the_notebook_is_that_of_its_source(source):
         (cell.cell_type, cell.source) for cell in text.cells
     ], "they drifted apart: run `python notebooks/build.py`"
     assert source.with_suffix(".ipynb").stat().st_size < 400_000
-    assert f"notebooks/{source.stem}.ipynb)" in notebook.cells[0].source  # the badge
-    assert "%pip install" in notebook.cells[1].source
+    (repository,) = re.findall(
+        rf"colab-badge.svg.*/github/(\S+)/blob/main/notebooks/{source.stem}.ipynb",
+        notebook.cells[0].source,
+    )
+    assert f"%pip install -q git+https://github.com/{repository}\n" in notebook.cells[1].source
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert outputs and not any(output.output_type == "error" for output in outputs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in FAST else pytest.mark.slow)
+        for path in SOURCES
+    ],
+)
 def test_the_notebook_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv("VALEN_TF_QUICK", "1")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("VALEN_TF_DATA_DIR", os.environ.get("VALEN_TF_TEST_DATA", str(REAL_DATA)))
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     notebook = build.executed(source, tmp_path)
     assert any("fit(" in cell.source for cell in notebook.cells)

@@ -19,6 +19,8 @@ from conftest import blobs
 
 import valen_tf as vt
 from valen_tf import cli, experiments, tuning
+from valen_tf.experiments.methods import CLASSICAL, METHODS
+from valen_tf.tuning import searching
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=4", "training.warm_up_epochs=2", "network.name=linear"]
@@ -54,6 +56,10 @@ def test_a_trial_is_judged_by_held_out_candidate_sets_and_never_sees_a_label(fou
     hypermodel = searcher.hypermodel
     assert len(hypermodel.train) == 102 and len(hypermodel.validation) == 18
     assert hypermodel.validation.average_candidates > 1  # sets, not revealed labels
+    # The tables of the model are those of the part it was trained on, row by row.
+    distributions = searcher.get_best_models(1)[0].label_distributions()
+    assert distributions.shape == hypermodel.train.candidates.shape
+    assert not distributions[hypermodel.train.candidates == 0].any()
     without = dataclasses.replace(blobs(120), labels=None)
     assert np.array_equal(
         tuning.HyperModel(without, CONFIG).train.candidates, hypermodel.train.candidates
@@ -123,7 +129,7 @@ class Diverging(tuning.HyperModel):
 
 
 def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "HyperModel", Diverging)
+    monkeypatch.setattr(searching, "HyperModel", Diverging)
     lines = []
     space = {"settings.compatibility_weight": (0.5, 2.0)}
     config = dataclasses.replace(CONFIG, seed=3)
@@ -147,7 +153,7 @@ def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch):
 
 
 def test_a_search_where_every_trial_fails_ends_with_the_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "HyperModel", Diverging)
+    monkeypatch.setattr(searching, "HyperModel", Diverging)
     space = {"settings.compatibility_weight": (1.5, 2.0)}
     with pytest.raises((ValueError, RuntimeError), match="diverged in epoch 3"):
         tuning.search(
@@ -176,14 +182,14 @@ def test_hyperband_continues_a_trial_where_it_stopped(tmp_path):
     assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
 
 
-@pytest.mark.parametrize("method", sorted(tuning.SPACES))
+@pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_has_a_space_that_builds(method):
     config = dataclasses.replace(CONFIG, method=method, settings={})
     hypermodel = tuning.HyperModel(blobs(60), config)
     values = keras_tuner.HyperParameters()
     model = hypermodel.build(values)
     assert set(values.values) == set(tuning.SPACES[method])
-    assert model.optimizer is not None
+    assert (model.pipeline if method in CLASSICAL else model.optimizer) is not None
     trial = hypermodel.trial_config(values.values)
     for key, value in values.values.items():
         section, _, name = key.rpartition(".")
@@ -191,13 +197,42 @@ def test_every_method_has_a_space_that_builds(method):
         assert stored[name] == value
 
 
-def test_integers_are_searched_as_integers():
-    space = {"settings.num_neighbours": (3, 30), "training.rebuild_every": (1, 50)}
+def test_a_classical_method_is_tuned_to_a_config_that_trains(tmp_path):
+    config = experiments.read_config(overrides=["method=plknn", "data.corruption=uniform"])
+    dataset = experiments.prepare(config).train
+    searcher = tuning.search(
+        dataset, tmp_path / "s", config, trials=6, tuner="bayesian", report=lambda line: None
+    )
+    frame = pandas.read_csv(tmp_path / "s" / "trials.csv")
+    assert len(frame) == 6 and (frame["status"] == "COMPLETED").all()
+    best = experiments.read_config(tmp_path / "s" / "best.yaml")
+    assert best.settings == {"num_neighbours": frame["settings.num_neighbours"][0]}
+    assert best.training == config.training  # there are no epochs to choose
+    pipeline = searcher.get_best_models(1)[0].pipeline
+    held_out = searcher.hypermodel.validation
+    score = vt.baselines.approximated_accuracy_scorer(
+        pipeline, held_out.features, held_out.candidates
+    )
+    assert score == pytest.approx(frame["score"][0])
+    assert "accuracy" in experiments.train(best, tmp_path / "run")
+
+
+def test_what_else_is_searched_when_asked():
+    space = {
+        "settings.num_neighbours": (3, 30),
+        "training.rebuild_every": (1, 50),
+        "training.warm_up_epochs": (1, 20),
+        "training.learning_rate": (1e-3, 1e-1),
+    }
     hypermodel = tuning.HyperModel(blobs(60), CONFIG, space=space)
     values = keras_tuner.HyperParameters()
     model = hypermodel.build(values)
-    assert isinstance(values.values["settings.num_neighbours"], int)
+    assert [type(values.values[key]) for key in space] == [int, int, int, float]
     assert model.num_neighbours == values.values["settings.num_neighbours"]
+    warm_up, rebuild = experiments.schedule(hypermodel.trial_config(values.values))
+    assert warm_up.epochs == values.values["training.warm_up_epochs"]
+    assert rebuild.every == values.values["training.rebuild_every"]
+    assert model.optimizer.learning_rate == values.values["training.learning_rate"]
 
 
 def test_a_network_of_ones_own():
@@ -210,6 +245,18 @@ def test_a_network_of_ones_own():
     assert model.classifier.layers[-1].name == "mine"
 
 
+def test_a_tuner_of_kerastuner_itself(tmp_path):
+    config = dataclasses.replace(CONFIG, method="valen_non")  # quick to trace
+    tuner = keras_tuner.RandomSearch(
+        tuning.HyperModel(blobs(60), config),
+        objective=keras_tuner.Objective("val_covering_rate", "max"),
+        max_trials=1,
+        directory=tmp_path,
+    )
+    tuner.search(verbose=0)
+    assert [trial.status for trial in tuner.oracle.trials.values()] == ["COMPLETED"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -218,6 +265,7 @@ def test_a_network_of_ones_own():
         ({"trials": 0}, "`trials` must be at least 1"),
         ({"space": {}}, "`space` must name at least one"),
         ({"space": {"training.speed": (1, 2)}}, "must name values of a config.*training.speed"),
+        ({"space": {"settings.speed": (1, 2)}}, "Unknown key 'speed' in `settings`; valen takes"),
         ({"space": {"settings.graph_weight": (2.0, 1.0)}}, "range 0 < low < high"),
         ({"space": {"settings.graph_weight": (0.0, 1.0)}}, "range 0 < low < high"),
     ],
@@ -225,6 +273,15 @@ def test_a_network_of_ones_own():
 def test_bad_arguments_are_named_before_anything_is_written(arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         tuning.search(blobs(60), tmp_path / "s", CONFIG, **arguments)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_classical_method_takes_neither_hyperband_nor_a_network(tmp_path):
+    config = dataclasses.replace(CONFIG, method="ipal")
+    with pytest.raises(ValueError, match="it has none. Received: 'hyperband' for ipal"):
+        tuning.search(blobs(60), tmp_path / "s", config, tuner="hyperband")
+    with pytest.raises(ValueError, match="`classifier` must be left out"):
+        tuning.search(blobs(60), tmp_path / "s", config, classifier=keras.Sequential)
     assert not (tmp_path / "s").exists()
 
 

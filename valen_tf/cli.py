@@ -160,12 +160,15 @@ def _config(options):
     return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
 
 
+def _run_name(config, name):
+    return name if config.method == "valen" else f"{name}-{config.method}"
+
+
 def _train(options):
     from valen_tf import experiments
 
     config, name = _config(options)
-    run = name if config.method == "valen" else f"{name}-{config.method}"
-    folder = options.out or os.path.join("runs", run)
+    folder = options.out or os.path.join("runs", _run_name(config, name))
     summary = experiments.train(config, folder)
     _show(summary, title=f"{config.method} on {name}")
     print(
@@ -177,7 +180,7 @@ def _tune(options):
     from valen_tf import experiments, tuning
 
     config, name = _config(options)
-    folder = options.out or os.path.join("tuning", name)
+    folder = options.out or os.path.join("tuning", _run_name(config, name))
     space = options.space and dict(map(_range, options.space))
     dataset = experiments.prepare(config).train
     searcher = tuning.search(

@@ -1,5 +1,7 @@
 """What label-enhancing methods share: the warm-up, the graph of the examples, a seed for every step."""
 
+import functools
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -33,13 +35,12 @@ class LabelEnhancement(PartialLabelModel):
         self.num_neighbours = num_neighbours
         self.enhancing = False
         embedder = _embedding_model(classifier, embedding)
-        embedding_size = int(np.prod(embedder.output_shape[1:]))
-        self.embedding_size = embedding_size
+        self.embedding_size = int(np.prod(embedder.output_shape[1:]))
         self.embedding_is_fixed = not embedder.trainable_variables
-        # In a function's closure, so that Keras does not save the shared layers a second time.
+        # Behind a function, so that Keras does not save the shared layers a second time; one of its own
+        # for each model, as TensorFlow warns of retracing where several models share its code.
         self._embed = tf.function(
-            lambda features: tf.reshape(embedder(features, training=False), [-1, embedding_size]),
-            reduce_retracing=True,
+            functools.partial(embedder, training=False), reduce_retracing=True
         )
         self.add_table("graph_epoch", (), np.int64)
         self.add_table("graph_row_ends", (None,), np.int64)
@@ -132,7 +133,7 @@ class LabelEnhancement(PartialLabelModel):
         """Current embeddings of the training data [examples, features]."""
         embeddings = np.empty((self.num_examples, self.embedding_size), np.float32)
         for features, index in self.training_features():
-            embeddings[index] = self._embed(features).numpy()
+            embeddings[index] = self._embed(features).numpy().reshape(len(index), -1)
         return embeddings
 
     def set_graph(self, matrix):

@@ -71,7 +71,7 @@ def _usable(features):
         return tf.constant(True)
     shape = [size or 1 for size in features.shape[1:]]
     limit = tf.constant(features.dtype.max, features.dtype, shape)
-    return tf.reduce_all(tf.abs(features) <= limit, axis=range(1, len(shape) + 1))
+    return tf.reduce_all(tf.abs(features) <= limit, axis=list(range(1, len(shape) + 1)))
 
 
 def _usable_logits(logits):
