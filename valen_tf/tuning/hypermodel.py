@@ -1,0 +1,100 @@
+"""A config with values left open, as KerasTuner builds and trains it."""
+
+import keras_tuner
+
+from valen_tf import baselines, experiments
+from valen_tf.experiments.methods import check_settings, is_classical
+from valen_tf.experiments.models import Estimator
+from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
+from valen_tf.tuning import spaces
+
+
+class HyperModel(keras_tuner.HyperModel):
+    """A config with some values left open, as KerasTuner builds and trains it.
+
+    Works with any tuner of KerasTuner (a classical method with those of `search` alone). A part of the candidate sets is held out to judge a trial; true
+    labels are not used, not even where the data set has them.
+
+    Args:
+        dataset: `PartialLabelDataset` to train on.
+        config: `experiments.Config` of all that is not searched; the embedded default's if none.
+        space: Dict of a config's key to its range `(low, high)`, searched on a logarithmic scale;
+            `SPACES` has the default of each method.
+        classifier: Function without arguments that makes your own network, in place of the config's.
+        validation_fraction: Share of the examples that is held out.
+
+    Example:
+        >>> import numpy as np, keras_tuner, valen_tf as vt
+        >>> rng = np.random.default_rng(0)
+        >>> data = vt.PartialLabelDataset(rng.normal(size=(60, 2)), rng.integers(0, 2, (60, 3)) | [1, 0, 0])
+        >>> hypermodel = vt.tuning.HyperModel(data)
+        >>> values = keras_tuner.HyperParameters()
+        >>> model = hypermodel.build(values)
+        >>> sorted(values.values)
+        ['settings.compatibility_weight', 'settings.prior_concentration']
+    """
+
+    def __init__(
+        self, dataset, config=None, *, space=None, classifier=None, validation_fraction=0.15
+    ):
+        super().__init__()
+        self.config = experiments.Config() if config is None else config
+        self.space = spaces.checked(spaces.SPACES[self.config.method] if space is None else space)
+        check_settings(self.config.method, self.trial_config(dict.fromkeys(self.space)).settings)
+        self.is_classical = is_classical(self.config.method)
+        if self.is_classical and classifier is not None:
+            raise ValueError(
+                "`classifier` must be left out for a method without a network. "
+                f"Received: a classifier for {self.config.method}"
+            )
+        self.classifier = classifier
+        self.train, self.validation = dataset.split(
+            validation_fraction, seed=self.config.seed, reveal=False
+        )
+
+    def trial_config(self, values):
+        """The config of a trial; `values` maps keys to what the tuner chose."""
+        config = self.config
+        for key in self.space:
+            config = spaces.replaced(config, key, values[key])
+        return config
+
+    def build(self, hp):
+        """The compiled model of a trial, or the estimator of a classical method."""
+        for key, (low, high) in self.space.items():
+            kind = hp.Int if isinstance(low, int) and isinstance(high, int) else hp.Float
+            kind(key, low, high, sampling="log", default=spaces.default(self.config, key, low, high))
+        config = self.trial_config(hp.values)
+        if self.is_classical:
+            return Estimator.of(config, config.method)
+        return experiments.build(
+            config,
+            self.train,
+            network=self.classifier and self.classifier(),
+            metrics=[ApproximatedAccuracy(), CoveringRate()],
+        )
+
+    def fit(self, hp, model, *, epochs=None, initial_epoch=0, callbacks=(), verbose=0, **kwargs):
+        """Trains it; the tuner reads the scores on the held-out candidate sets from what is returned."""
+        if self.is_classical:
+            pipeline, held_out = model.fit(self.train).pipeline, self.validation
+            flat = held_out.features.reshape(len(held_out), -1)
+            scorers = {
+                "val_approximated_accuracy": baselines.approximated_accuracy_scorer,
+                "val_covering_rate": baselines.covering_rate_scorer,
+            }
+            return {
+                name: score(pipeline, flat, held_out.candidates) for name, score in scorers.items()
+            }
+        config = self.trial_config(hp.values)
+        return model.fit(
+            self.train.batches(config.training.batch_size, seed=config.seed),
+            validation_data=self.validation.batches(1000, shuffle=False),
+            epochs=config.training.epochs if epochs is None else epochs,
+            initial_epoch=initial_epoch,
+            callbacks=[*experiments.schedule(config), *callbacks],
+            verbose=verbose,
+            **kwargs,
+        )
+
+
