@@ -12,8 +12,9 @@ from valen_tf.tuning import spaces
 class HyperModel(keras_tuner.HyperModel):
     """A config with some values left open, as KerasTuner builds and trains it.
 
-    Works with any tuner of KerasTuner (a classical method with those of `search` alone). A part of the candidate sets is held out to judge a trial; true
-    labels are not used, not even where the data set has them.
+    Works with any tuner of KerasTuner (a classical method with those of `search` alone). A part of the
+    candidate sets is held out to judge a trial; true labels are not used, not even where the data set has
+    them.
 
     Args:
         dataset: `PartialLabelDataset` to train on.
@@ -63,7 +64,9 @@ class HyperModel(keras_tuner.HyperModel):
         """The compiled model of a trial, or the estimator of a classical method."""
         for key, (low, high) in self.space.items():
             kind = hp.Int if isinstance(low, int) and isinstance(high, int) else hp.Float
-            kind(key, low, high, sampling="log", default=spaces.default(self.config, key, low, high))
+            kind(
+                key, low, high, sampling="log", default=spaces.default(self.config, key, low, high)
+            )
         config = self.trial_config(hp.values)
         if self.is_classical:
             return Estimator.of(config, config.method)
@@ -96,5 +99,3 @@ class HyperModel(keras_tuner.HyperModel):
             verbose=verbose,
             **kwargs,
         )
-
-

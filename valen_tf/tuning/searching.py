@@ -15,6 +15,7 @@ from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_fram
 OBJECTIVES = ("approximated_accuracy", "covering_rate")
 TUNERS = ("random", "bayesian", "hyperband")
 
+
 def search(
     dataset,
     folder,
@@ -176,5 +177,3 @@ def _check_folder(folder, hypermodel, tuner, objective):
 
 def _is_worker():
     return "KERASTUNER_ORACLE_IP" in os.environ and "chief" not in os.environ["KERASTUNER_TUNER_ID"]
-
-

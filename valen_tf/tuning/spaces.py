@@ -67,5 +67,3 @@ def default(config, key, low, high):
     if value is None or not low <= value <= high:
         value = math.sqrt(low * high)
     return round(value) if isinstance(low, int) and isinstance(high, int) else float(value)
-
-
