@@ -52,6 +52,7 @@ def main():
         optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
     )
     labelled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
+    labelled = labelled.prefetch(2)  # as `batches` does, or the map would wait for the step
     supervised.fit(labelled, epochs=1, verbose=0)
     after_supervised = _peak_gigabytes()
 
