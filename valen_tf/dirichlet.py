@@ -140,7 +140,7 @@ def trigamma(x):
         x: Positive numbers.
 
     Example:
-        >>> abs(trigamma(tf.constant(1.0, tf.float64)).numpy() - math.pi**2 / 6) < 1e-12
+        >>> bool(abs(trigamma(tf.constant(1.0, tf.float64)) - math.pi**2 / 6) < 1e-12)
         True
     """
     near = tf.add_n([1.0 / tf.square(x + shift) for shift in range(8)])
