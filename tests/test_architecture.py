@@ -28,6 +28,7 @@ FLOORS = {
     "data": 2,
     "distributed": 2,
     "datasets": 3,
+    "forms": 3,
     "export": 3,
     "clean_networks": 3,
     "corruption": 4,

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, export, losses, replicas
+from valen_tf import contract, export, forms, losses, replicas
 from valen_tf.data import PartialLabelDataset
 from valen_tf.distributed import DistributedModel
 
@@ -200,17 +200,21 @@ class PartialLabelModel(DistributedModel):
                 )
             last = round(len(x) * (1 - validation_split))
             x, y, validation_data = x[:last], y[:last], (x[last:], y[last:])
-        if isinstance(validation_data, tuple):
-            validation_data = self._batches(*validation_data, batch_size=batch_size)
-        elif validation_data is not None:
-            validation_data = self._batches(validation_data, batch_size=batch_size)
-        data = self._batches(x, y, batch_size=batch_size, shuffle=shuffle, training=True)
+        if validation_data is not None:
+            parts = (
+                validation_data if isinstance(validation_data, tuple) else (validation_data, None)
+            )
+            validation_data = self._evaluation_batches(*parts, batch_size)
+        data = forms.training_batches(
+            x, y, self.num_classes, batch_size=batch_size, shuffle=shuffle, seed=self.seed
+        )
         self._remember(data)
         self._training_data = data
-        endless = self._endless(data, kwargs)
+        if not kwargs.get("steps_per_epoch"):
+            data, kwargs["steps_per_epoch"] = forms.in_one_iteration(data, self.steps_per_execution)
         try:
             return super().fit(
-                data if endless is None else endless,
+                data,
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=self._all_callbacks(callbacks),
@@ -221,20 +225,12 @@ class PartialLabelModel(DistributedModel):
         finally:
             self._training_data = None
 
-    def _endless(self, data, options):
-        """The data as one iteration over all epochs, if possible: setting one up takes 20 ms."""
-        steps = int(data.cardinality())
-        whole = (
-            steps % self.steps_per_execution == 0
-        )  # or the last call would run into the next epoch
-        if not hasattr(data, "endless") or options.get("steps_per_epoch") or not whole:
-            return None
-        options["steps_per_epoch"] = steps
-        return data.endless
-
     def evaluate(self, x=None, y=None, batch_size=None, **kwargs):
         """Loss and metrics on candidate sets or true labels, in any of the forms that `fit` takes."""
-        return super().evaluate(self._batches(x, y, batch_size=batch_size), **kwargs)
+        return super().evaluate(self._evaluation_batches(x, y, batch_size), **kwargs)
+
+    def _evaluation_batches(self, x, y, batch_size):
+        return forms.evaluation_batches(x, y, self.num_classes, batch_size=batch_size)
 
     def predict(self, x, batch_size=None, **kwargs):
         """Class probabilities [examples, classes], in the order of the examples.
@@ -293,31 +289,6 @@ class PartialLabelModel(DistributedModel):
             warm_up=warm_up,
             metadata={**known, **(metadata or {})},
         )
-
-    def _batches(self, x, y=None, *, batch_size=None, shuffle=False, training=False):
-        if isinstance(x, tf.data.Dataset):
-            if training:
-                contract.check_element_spec(x, self.num_classes)
-            else:
-                x = contract.with_candidates(x, self.num_classes)
-                contract.check_element_spec(x, self.num_classes, keys=("candidates",))
-            return x
-        if not isinstance(x, PartialLabelDataset):
-            if y is None:
-                raise ValueError(
-                    "`y` must be the candidate sets that belong to the features `x`, unless `x` is a "
-                    f"`PartialLabelDataset` or a `tf.data.Dataset`. Received: x of {type(x)}, y=None"
-                )
-            y = np.asarray(y)
-            if y.ndim == 1:
-                y = contract.one_hot(y, self.num_classes)
-            x = PartialLabelDataset(x, y)
-        if x.num_classes != self.num_classes:
-            raise ValueError(
-                "`classifier` must give one logit per class. Received: a classifier with "
-                f"{self.num_classes} outputs and candidate sets over {x.num_classes} classes"
-            )
-        return x.batches(batch_size or 100, shuffle=shuffle, seed=self.seed)
 
     def _all_callbacks(self, callbacks):
         if callbacks is None:
