@@ -11,6 +11,7 @@ from conftest import blobs, compiled, schedule
 import valen_tf as vt
 from valen_tf import losses
 from valen_tf.baselines import CC, D2CNN, GA, RC, Proden, ValenAuthors, ValenNon
+from valen_tf.experiments import grid, sources
 
 # Two examples over four classes, with probabilities that are powers of 1/2, so that - log p is
 # (1, 2, 3, 3) log 2 and (3, 3, 1, 2) log 2. The first has the candidates 0 and 1, the second only 2.
@@ -434,18 +435,34 @@ def test_ga_without_ascent_is_the_unbiased_risk():
     assert vt.baselines.GA.from_config(plain.get_config()).ascent is False
 
 
-@pytest.mark.parametrize("name", ["lost", "msrcv2", "birdsong"])
-def test_held_out_candidate_sets_choose_ga_without_ascent_on_real_sets(real_data, name):
-    # How the grid's setting for these sets was chosen: no true label is read.
-    data = vt.datasets.load(name, real_data / "realworld")
-    data = vt.PartialLabelDataset(data.features, data.candidates)
-    train, held_out = data.split(0.2, seed=0)
+def ga_setting_cases():
+    """The tables' settings in which GA drops its ascent; those with the clearest answer always run."""
+    for data in ("lost", "msrcv2", "birdsong"):
+        yield "table5", data
+    yield "table3", "dermatology"
+    yield "table3", "yeast"
+    for table, data in itertools.product(("table3", "table4"), ("synthetic_control", "texture")):
+        yield pytest.param(table, data, marks=pytest.mark.slow)
+    for data in ("dermatology", "yeast"):
+        yield pytest.param("table4", data, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("table", "data"), [*ga_setting_cases()])
+def test_held_out_candidate_sets_choose_ga_without_ascent(real_data, table, data):
+    # How the grid's setting for these tables was chosen: no true label is read.
+    run = grid.runs([table], methods=["ga"], datasets=[data], data_dirs=[real_data])[0]
+    assert run.config.settings == {"ascent": False}
+    prepared = sources.prepare(run.config).train
+    dataset = vt.PartialLabelDataset(prepared.features, prepared.candidates)
+    train, held_out = dataset.split(0.2, seed=0)
     covering = []
     for ascent in (True, False):
-        network = vt.networks.linear(data.feature_shape, data.num_classes, moments=train.moments())
+        network = vt.networks.linear(
+            dataset.feature_shape, dataset.num_classes, moments=train.moments()
+        )
         model = GA(network, ascent=ascent)
         model.compile(keras.optimizers.SGD(1e-2, momentum=0.9))
         model.fit(train.batches(100), epochs=20, verbose=0)
         predictions = model.predict(held_out, verbose=0).argmax(axis=1)
         covering.append(held_out.candidates[np.arange(len(held_out)), predictions].mean())
-    assert covering[0] < 0.2 < 0.4 < covering[1]
+    assert covering[0] + 0.01 < covering[1]

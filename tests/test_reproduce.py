@@ -59,9 +59,11 @@ def test_the_figures_vary_the_flipping_probability():
 
 
 def test_settings_that_depart_from_a_methods_literature_are_in_the_config():
-    run = grid.runs(["table5"], datasets=["lost"], methods=["ga"])[0]
-    assert run.config.settings == {"ascent": False}
-    assert grid.runs(["table4"], datasets=["yeast"], methods=["ga"])[0].config.settings == {}
+    for table, data in (("table5", "lost"), ("table3", "yeast"), ("table4", "yeast")):
+        run = grid.runs([table], datasets=[data], methods=["ga"])[0]
+        assert run.config.settings == {"ascent": False}
+    assert grid.runs(["table1"], datasets=["mnist"], methods=["ga"])[0].config.settings == {}
+    assert grid.runs(["table5"], datasets=["lost"], methods=["rc"])[0].config.settings == {}
 
 
 def test_a_short_schedule_says_so():

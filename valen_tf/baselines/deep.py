@@ -133,8 +133,9 @@ class GA(PartialLabelModel):
 
     The estimator takes the labels outside a set for a uniform draw. Where they are not, a class that is
     seldom a candidate has a negative risk at the outset already, and the ascent works on it instead of
-    learning: on the real-world sets most predictions then lie outside the candidate sets. `ascent=False`
-    leaves the unbiased risk as it is; the covering rate on held-out candidate sets tells which to use.
+    learning: on the real-world sets most predictions then lie outside the candidate sets, and on the UCI
+    sets more of them do than without it. `ascent=False` leaves the unbiased risk as it is; the covering
+    rate on held-out candidate sets tells which to use.
 
     Args:
         classifier: A functional or sequential Keras model from features to logits.
