@@ -77,6 +77,13 @@ def test_quick_touches_every_table_figure_and_method():
     wanted = grid.runs(TARGETS, quick=True)
     assert {run.table for run in wanted} == set(TARGETS)
     assert {run.config.method for run in wanted} == set(METHODS)
+    settings = {(run.table, run.config.data.name) for run in wanted}
+    assert len(settings) == len(TARGETS)  # one data set each
+    named = grid.runs(TARGETS, quick=True, datasets=["yeast"])
+    assert {(run.table, run.config.data.name) for run in named} == {
+        ("table3", "yeast"),
+        ("table4", "yeast"),
+    }
 
 
 def test_an_image_set_is_where_tfds_prepared_it(tmp_path):
