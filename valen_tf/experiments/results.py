@@ -36,6 +36,7 @@ def write(folder, path="RESULTS.md", assets=None):
     sections = [
         _HEADER.format(runs=len(records)),
         _glance(records),
+        _shortfalls(records),
         *_tables(records, page),
         _choice_of_epoch(records),
         _overall(records, page),
@@ -54,15 +55,13 @@ def _glance(records):
     valen = cells[(cells["method"] == "valen") & (cells["trials"] > 0)]
     lines = ["## At a glance", ""]
     if len(valen):
-        gap = valen["difference"]
-        full = int((valen["note"] == "").sum())
-        text = (
+        parts = [
             f"VALEN was run on {len(valen)} of the paper's {len(paper.cells_of('valen'))} data sets and "
-            f"procedures, on {full} of them by the paper's protocol in full. Its accuracy minus the "
-            f"published one is {gap.mean():+.2f} points on average"
-        )
-        span = f", from {gap.min():+.2f} to {gap.max():+.2f}" if len(valen) > 1 else ""
-        lines += [f"{text}{span}.", ""]
+            "procedures.",
+            _gap(valen[valen["whole"]], "with all trials, epochs and examples"),
+            _gap(valen[~valen["whole"]], "with fewer, as the tables say"),
+        ]
+        lines += [" ".join(part for part in parts if part), ""]
     wins = tables.wins(records)
     if len(wins):
         header = ["VALEN against", "better / equal / worse", "the same by the paper's marks"]
@@ -79,6 +78,49 @@ def _glance(records):
             lines.append(markdown_row([method_title(row.method), ours, shown]))
         lines.append("")
     return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def _gap(cells, how):
+    """How far the accuracies in some cells are from the published ones, in a sentence."""
+    if not len(cells):
+        return ""
+    gap = cells["difference"]
+    span = f", from {gap.min():+.2f} to {gap.max():+.2f}" if len(gap) > 1 else ""
+    mean = f"{gap.mean():+.2f} points" + " on average" * (len(gap) > 1)
+    return f"On {len(cells)} of them {how}: accuracy minus the published one is {mean}{span}."
+
+
+def _shortfalls(records):
+    below, overtaken = tables.shortfalls(records)
+    lines = []
+    if len(below):
+        lines += ["Below the published accuracy by more than its standard deviation:", ""]
+        lines += [markdown_row(["", "VALEN", "published"]), markdown_row(["---", "---:", "---:"])]
+        for cell in below.itertuples():
+            ours = percent(cell.mean, cell.std, cell.trials)
+            published = f"{percent(cell.paper_mean, cell.paper_std)} ({cell.difference:+.2f})"
+            lines.append(markdown_row([gallery.setting(cell.table, cell.data), ours, published]))
+        lines.append("")
+    if len(overtaken):
+        lines += [
+            "Methods that are above VALEN here and below it in the paper, with the published numbers in "
+            f"brackets ({paper.INFERIOR}: significantly above VALEN):",
+            "",
+            markdown_row(["", "method", "its accuracy", "VALEN's"]),
+            markdown_row(["---", "---", "---:", "---:"]),
+        ]
+        for cell in overtaken.itertuples():
+            own = percent(cell.mean, cell.std, cell.trials) + f" {cell.mark}" * bool(cell.mark)
+            valen = percent(cell.valen_mean, cell.valen_std, cell.valen_trials)
+            row = [
+                gallery.setting(cell.table, cell.data),
+                method_title(cell.method),
+                f"{own} ({cell.paper_mean:.2f})",
+                f"{valen} ({cell.valen_paper_mean:.2f})",
+            ]
+            lines.append(markdown_row(row))
+        lines.append("")
+    return "\n".join(["## Where VALEN falls short", "", *lines]) if lines else ""
 
 
 def _tables(records, page):

@@ -28,7 +28,8 @@ def summarize(records, table, rule="last"):
         the mean, to two digits, is the highest among the methods; `tested`, whether VALEN and the
         method could be compared by a paired t-test, and its `mark`; `paper_mean`, `paper_std`,
         `paper_mark` (NaN, NaN and "" where nothing is published) and `difference`, ours minus the
-        paper's; `note`, how the runs depart from the paper's protocol, "" if they do not.
+        paper's; `whole`, whether these are all of the paper's trials, with all epochs and examples;
+        `note`, how the runs depart from the paper's protocol, "" if they do not.
     """
     require(table in paper.TABLES, f"`table` must be one of {', '.join(paper.TABLES)}", repr(table))
     runs = {}
@@ -60,6 +61,8 @@ def summarize(records, table, rule="last"):
                     "paper_mean": number.mean,
                     "paper_std": number.std,
                     "paper_mark": number.mark,
+                    "whole": len(cell) == paper.TRIALS
+                    and all(record["schedule"] == PAPER_SCHEDULE for record, _ in cell),
                     "note": note([record for record, _ in cell]),
                 }
             )
@@ -154,6 +157,33 @@ def wins(records, rule="last"):
             row[f"{prefix}worse"] = int((marks == paper.INFERIOR).sum())
         rows.append(row)
     return pandas.DataFrame(rows)
+
+
+def shortfalls(records, rule="last"):
+    """Where VALEN is below what the paper has it.
+
+    Args:
+        records: Records of runs.
+        rule: Which epoch counts.
+
+    Returns:
+        Two pandas frames in the form of `summarize`, with the column `table`. The first has VALEN's
+        cells that are whole and below the published mean by more than the published deviation; the
+        second has the methods whose mean, to two digits, is above VALEN's though the published one is
+        below VALEN's, with VALEN's numbers in `valen_mean`, `valen_std`, `valen_trials` and
+        `valen_paper_mean`.
+    """
+    cells = pandas.concat(
+        [summarize(records, table, rule).assign(table=table) for table in paper.TABLES]
+    )
+    cells = cells[cells["trials"] > 0]
+    valen = cells[cells["method"] == "valen"]
+    below = valen[valen["whole"] & (valen["difference"] < -valen["paper_std"])]
+    renamed = {name: f"valen_{name}" for name in ("mean", "std", "trials", "paper_mean")}
+    against = valen.rename(columns=renamed)[["table", "data", *renamed.values()]]
+    rivals = cells[cells["method"] != "valen"].merge(against, on=["table", "data"])
+    above = rivals["mean"].round(2) > rivals["valen_mean"].round(2)
+    return below, rivals[above & (rivals["paper_mean"] < rivals["valen_paper_mean"])]
 
 
 def _trials(cell):
