@@ -134,6 +134,9 @@ def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
         methods=["proden", "plknn"],
         **{**dermatology, "report": lines.append, "select": True},
     )
+    told = [line.partition("(")[2] for line in lines]
+    assert [text.partition(",")[0] for text in told[1:4]] == ["1 of 4", "2 of 4", "3 of 4"]
+    assert all(text.endswith("s left)") for text in told[1:4]) and told[4] == "4 of 4)"
     found = records.read(tmp_path / "out" / "records")
     assert len(found) == 4 and {record["method"] for record in found} == {"proden", "plknn"}
     for record in found:
@@ -223,7 +226,7 @@ def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, mon
 
     monkeypatch.setattr(recording, "_train", failing)
     lines = []
-    with pytest.raises(ValueError, match="1 runs failed, the first is table4/dermatology/plknn-0"):
+    with pytest.raises(ValueError, match="1 failed, the first is table4/dermatology/plknn-0"):
         reproduce(out=tmp_path, methods=["plknn"], **{**dermatology, "report": lines.append})
     assert any("FAILED table4/dermatology/plknn-0: FloatingPointError" in line for line in lines)
     assert len(records.read(tmp_path / "records")) == 1

@@ -47,7 +47,7 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
         tasks = (joblib.delayed(_one)(run, str(out), cores) for run in todo)
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         failures = []
-        for name, record, error in parallel(tasks):
+        for done, (name, record, error) in enumerate(parallel(tasks), 1):
             bar.step()
             if error:
                 failures.append(name)
@@ -55,17 +55,33 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
             elif record is None:
                 report(f"{name}: another process is at it")
             else:
+                left = _time_left(time.perf_counter() - started, done, len(todo))
                 report(
-                    f"{name}: {100 * record['accuracy']:.2f} % in {record['seconds']:.0f} s"
-                    f" (grid: {time.perf_counter() - started:.0f} s)"
+                    f"{name}: {100 * record['accuracy']:.2f} % in {record['seconds']:.0f} s "
+                    f"({done} of {len(todo)}{left})"
                 )
                 _summarize(out)
     if failures and len(failures) == len(todo) == len(wanted):
         raise ValueError(f"All {len(failures)} runs failed; see above.")
     page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
     if failures:
-        raise ValueError(f"{len(failures)} runs failed, the first is {failures[0]}; see above.")
+        raise ValueError(f"{len(failures)} failed, the first is {failures[0]}; see above.")
     return page
+
+
+def _time_left(elapsed, done, total):
+    """The time left by the runs so far, in words; nothing after the last.
+
+    Example:
+        >>> _time_left(60, 2, 4), _time_left(600, 1, 9), _time_left(60, 4, 4)
+        (', about 60 s left', ', about 80 min left', '')
+    """
+    if done == total:
+        return ""
+    seconds = elapsed / done * (total - done)
+    return (
+        f", about {seconds / 60:.0f} min left" if seconds > 90 else f", about {seconds:.0f} s left"
+    )
 
 
 def _one(run, out, cores):
