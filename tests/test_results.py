@@ -3,6 +3,7 @@
 import html.parser
 import json
 import re
+import shutil
 
 import keras
 import numpy as np
@@ -89,6 +90,17 @@ def test_the_same_records_give_the_same_bytes(page, folder, tmp_path):
     assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
     for path in files:
         assert (page.parent / path).read_bytes() == (again.parent / path).read_bytes(), path
+
+
+def test_figures_that_came_with_the_page_stay_where_the_arrays_are_not(page, folder, tmp_path):
+    shutil.copytree(page.parent, tmp_path / "clone")
+    shutil.copytree(folder, tmp_path / "records", ignore=shutil.ignore_patterns("*.npz"))
+    before = page.read_bytes()
+    assert b"-calibration.png" in before
+    again = results.write(tmp_path / "records", tmp_path / "clone" / "RESULTS.md")
+    assert again.read_bytes() == before
+    fresh = results.write(tmp_path / "records", tmp_path / "fresh" / "RESULTS.md")
+    assert "-calibration.png" not in fresh.read_text()
 
 
 def test_the_assets_may_be_elsewhere(tmp_path):

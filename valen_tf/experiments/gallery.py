@@ -27,7 +27,14 @@ class Page:
 
     def figure(self, draw, name, *arguments, alt, **options):
         """Draws a figure; the PNG is shown, as it looks alike everywhere, and leads to the SVG."""
-        svg, png = draw(*arguments, stem=self.assets / name, **options)
+        draw(*arguments, stem=self.assets / name, **options)
+        return self.drawn(name, alt)
+
+    def drawn(self, name, alt):
+        """A figure that was drawn before; nothing if it was not."""
+        svg, png = (self.assets / f"{name}.{suffix}" for suffix in ("svg", "png"))
+        if not (svg.exists() and png.exists()):
+            return ""
         return f"[![{alt}]({self.link(png)})]({self.link(svg)})\n"
 
     def file(self, name, text):
@@ -101,8 +108,11 @@ def _convergence(runs, name, page):
 def closer_look(records, page):
     """Label distributions, candidates and calibration of VALEN, a run of each setting.
 
+    The figures are drawn from the arrays beside a record. Those are large and may have stayed where the
+    run was made; then the figures that came with the page are kept.
+
     Args:
-        records: Records of runs; those with arrays beside them are shown.
+        records: Records of runs.
         page: The `Page`.
 
     Returns:
@@ -114,7 +124,11 @@ def closer_look(records, page):
         wanted = record["table"] in paper.TABLES or record["table"] == "figure-c"
         if record["method"] != "valen" or key in seen or not wanted:
             continue
-        pictures = _pictures(arrays(record), f"{record['table']}-{record['data']}", page)
+        name, stored = f"{record['table']}-{record['data']}", arrays(record)
+        if stored:
+            _draw(stored, name, page)
+        pictures = [page.drawn(f"{name}-{kind}", alt) for kind, alt in _KINDS.items()]
+        pictures = [picture for picture in pictures if picture]
         if pictures:
             seen.add(key)
             title = f"{setting(*key)}, trial {record['trial']}, seed {record['seed']}"
@@ -124,35 +138,20 @@ def closer_look(records, page):
     return "\n".join(["## A closer look at VALEN", "", _CLOSER_LOOK, *lines])
 
 
-def _pictures(stored, name, page):
-    found = []
+def _draw(stored, name, page):
     if {"distributions", "candidates", "train_labels"} <= set(stored):
         candidates, labels = stored["candidates"], stored["train_labels"]
         chosen = charts.examples(candidates, labels)
         if len(chosen):
-            found.append(
-                page.figure(
-                    *(figures.label_distributions, f"{name}-distributions"),
-                    *(stored["distributions"][chosen], candidates[chosen], labels[chosen]),
-                    alt="Recovered label distributions",
-                    images=stored["images"][chosen] if "images" in stored else None,
-                )
+            figures.label_distributions(
+                *(stored["distributions"][chosen], candidates[chosen], labels[chosen]),
+                stem=page.assets / f"{name}-distributions",
+                images=stored["images"][chosen] if "images" in stored else None,
             )
-        found.append(
-            page.figure(
-                *(figures.candidate_confusion, f"{name}-candidates", candidates, labels),
-                alt="How often each label is a candidate of each class",
-            )
-        )
+        figures.candidate_confusion(candidates, labels, stem=page.assets / f"{name}-candidates")
     if {"probabilities", "labels"} <= set(stored):
-        found.append(
-            page.figure(
-                *(figures.calibration, f"{name}-calibration"),
-                *(stored["probabilities"], stored["labels"]),
-                alt="Accuracy against confidence",
-            )
-        )
-    return found
+        probabilities, labels = stored["probabilities"], stored["labels"]
+        figures.calibration(probabilities, labels, stem=page.assets / f"{name}-calibration")
 
 
 def setting(table, data):
@@ -162,6 +161,11 @@ def setting(table, data):
     return f"Figure ({table[-1]}), {data_title(data)}"
 
 
+_KINDS = {
+    "distributions": "Recovered label distributions",
+    "candidates": "How often each label is a candidate of each class",
+    "calibration": "Accuracy against confidence",
+}
 _CLOSER_LOOK = """\
 Of each setting the first run: label distributions of training examples with a median number of candidates
 for their class; how often each label is a candidate of each class; and how often predictions on the test
