@@ -71,7 +71,7 @@ def convergence(curves, stem, first_epoch=1, title=None):
     axes.set_xlabel("epoch")
     axes.set_ylabel("mean absolute change of a degree")
     axes.set_ylim(bottom=0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.grid(axis="y", color=LIGHT, linewidth=0.6)
     axes.set_title(title or "")
     return plotting.save(figure, stem)
