@@ -86,6 +86,18 @@ def test_quick_touches_every_table_figure_and_method():
     }
 
 
+def test_the_configs_say_how_long_the_committed_runs_took():
+    found = records.read(grid.CONFIGS.parent / "results" / "records")
+    cells = {(run["table"], run["data"]) for run in found}
+    for path in grid.CONFIGS.glob("[tf]*-*.yaml"):
+        runs = [r for r in found if f"{r['table']}-{r['data']}" == path.stem]
+        said = re.findall(r"^# Here (\d+) runs?.* took (\d+) minutes", path.read_text(), re.M)
+        minutes = sum(run["seconds"] for run in runs) / 60
+        assert said == ([(str(len(runs)), f"{minutes:.0f}")] if runs else []), path.stem
+        cells -= {(run["table"], run["data"]) for run in runs}
+    assert not cells  # every record has a config
+
+
 def test_an_image_set_is_where_tfds_prepared_it(tmp_path):
     (tmp_path / "raw" / "mnist").mkdir(parents=True)  # the name alone is not enough
     (tmp_path / "raw" / "mnist" / "train-images-idx3-ubyte.gz").touch()
