@@ -24,28 +24,6 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 METHODS = ("CLPL", "PLSVM", "PLKNN", "IPAL", "PLLE")
-# Mean and standard deviation of the accuracy in the paper's tables, in the order of METHODS.
-PAPER = {
-    ("lost", None): "74.15 3.03, 71.56 2.71, 33.87 2.48, 72.10 2.75, 72.55 3.55",
-    ("msrcv2", None): "44.47 2.58, 38.25 3.89, 43.28 2.35, 52.96 1.36, 47.54 1.96",
-    ("birdsong", None): "65.76 1.19, 50.66 4.23, 64.34 0.75, 70.32 0.91, 70.63 1.24",
-    ("yeast", "uniform"): "56.54 3.35, 46.23 7.21, 44.40 2.50, 43.86 3.39, 53.58 2.86",
-    ("texture", "uniform"): "98.14 0.59, 39.74 2.11, 95.31 0.85, 98.71 0.37, 98.40 0.40",
-    ("synthetic_control", "uniform"): "94.66 6.41, 76.50 5.31, 95.33 2.98, 96.83 1.90, 89.66 1.91",
-    ("dermatology", "uniform"): "96.72 0.76, 92.37 5.08, 92.91 2.92, 95.35 2.08, 90.98 1.85",
-    ("20newsgroups", "uniform"): "70.45 0.91, 70.44 0.37, 27.10 0.49, 65.39 1.21, 53.88 0.59",
-    ("yeast", "instance_dependent"): "54.92 2.38, 41.85 5.92, 47.44 2.69, 56.40 2.07, 55.53 1.74",
-    ("texture", "instance_dependent"): "81.27 9.09, 39.03 4.35, 70.05 0.70, 93.49 0.89, 84.45 1.07",
-    ("synthetic_control", "instance_dependent"): (
-        "66.33 3.25, 50.33 5.73, 80.50 1.26, 77.66 3.60, 66.16 7.96"
-    ),
-    ("dermatology", "instance_dependent"): (
-        "92.07 3.42, 84.98 4.56, 83.61 3.15, 78.94 8.34, 93.16 2.58"
-    ),
-    ("20newsgroups", "instance_dependent"): (
-        "77.62 0.23, 72.89 0.41, 33.28 1.09, 67.38 0.95, 75.54 0.66"
-    ),
-}
 REAL_WORLD = ("lost", "msrcv2", "birdsong", "soccer_player", "yahoo_news")
 
 
@@ -124,16 +102,25 @@ def accuracies(name, procedure, options):
         if recovered[method]:
             record["recovered"] = [round(value, 2) for value in recovered[method]]
             shown += f", recovered {np.mean(recovered[method]):.2f}"
-        if (name, procedure) in PAPER and not options.label_free:
-            figures = PAPER[name, procedure].split(", ")[METHODS.index(method)]
-            record["paper"] = [float(figure) for figure in figures.split()]
-            low = record["paper"][0] - 2 * record["paper"][1]
-            verdict = "ok" if np.mean(values) >= low else "below"
-            shown += f" (paper {figures.replace(' ', ' +- ')}: {verdict})"
+        cell = published(name, procedure, method)
+        if cell is not None and not options.label_free:
+            record["paper"] = [cell.mean, cell.std]
+            verdict = "ok" if np.mean(values) >= cell.mean - 2 * cell.std else "below"
+            shown += f" (paper {cell.mean} +- {cell.std}: {verdict})"
         record["seconds"] = round(seconds[method], 1)
         label = f"{name} {procedure or ''}".strip()
         print(f"{label:36} {method:6} {shown}, {record['seconds']} s", flush=True)
         append(record, options)
+
+
+def published(name, procedure, method):
+    """The paper's cell, or none."""
+    from valen_tf.experiments import paper
+
+    for table in paper.TABLES.values():
+        if table.procedure == procedure and (method.lower(), name) in table.cells:
+            return table.cells[method.lower(), name]
+    return None
 
 
 def gaussian_features(train, test):
