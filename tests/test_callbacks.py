@@ -52,6 +52,14 @@ def test_impossible_schedules_are_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize("callback", [WarmUp(), GraphRebuild()])
+def test_a_method_without_label_enhancement_has_no_use_for_its_callbacks(callback):
+    dataset = blobs(30)
+    model = compiled(vt.baselines.Proden, dataset)
+    with pytest.raises(ValueError, match="leave it out of `callbacks`. Received: a Proden"):
+        model.fit(dataset.batches(30), callbacks=[callback], verbose=0)
+
+
 def test_no_warm_up_enhances_from_the_first_epoch():
     dataset = blobs(30)
     model = compiled(vt.Valen, dataset)

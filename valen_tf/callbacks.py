@@ -26,6 +26,10 @@ class WarmUp(keras.callbacks.Callback):
             raise ValueError(f"`epochs` must not be negative. Received: epochs={epochs}")
         self.epochs = epochs
 
+    def on_train_begin(self, logs=None):
+        """Refuses a method that has nothing to switch to."""
+        _check_enhances(self)
+
     def on_epoch_begin(self, epoch, logs=None):
         """Chooses the phase of the epoch that begins."""
         self.model.set_enhancing(self.model.epochs_trained >= self.epochs)
@@ -45,10 +49,22 @@ class GraphRebuild(keras.callbacks.Callback):
             raise ValueError(f"`every` must be at least 1. Received: every={every}")
         self.every = every
 
+    def on_train_begin(self, logs=None):
+        """Refuses a method that has no graph."""
+        _check_enhances(self)
+
     def on_epoch_begin(self, epoch, logs=None):
         """Builds the graph when it is due."""
         if self.model.enhancing and self.model.graph_age >= self.every:
             self.model.rebuild_graph()
+
+
+def _check_enhances(callback):
+    if not hasattr(callback.model, "set_enhancing"):
+        raise ValueError(
+            f"`{type(callback).__name__}` is for methods with label enhancement, Valen and ValenAuthors: "
+            f"leave it out of `callbacks`. Received: a {type(callback.model).__name__}"
+        )
 
 
 class Resume(keras.callbacks.Callback):
