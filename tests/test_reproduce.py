@@ -139,6 +139,31 @@ def test_a_record_of_another_schedule_is_refused(dermatology, tmp_path):
     assert record.read_bytes() == before
 
 
+def test_a_record_without_the_label_free_choice_gets_it_when_asked(dermatology, tmp_path):
+    options = {**dermatology, "methods": ["proden", "plknn"], "trials": 1}
+    at_once, added = tmp_path / "at once", tmp_path / "added"
+    reproduce(**{**options, "out": at_once, "select": True})
+    reproduce(**{**options, "out": added})
+    place = pathlib.Path("records", "table4", "dermatology", "proden-0")
+    first = json.loads((added / place).with_suffix(".json").read_text())
+    arrays = (added / place).with_suffix(".npz").read_bytes()
+    assert first["selected"] is None
+    lines = []
+    reproduce(**{**options, "out": added, "select": True, "report": lines.append})
+    assert lines[0] == "2 runs, 1 of them done before"  # of PL-kNN nothing is missing
+    second = json.loads((added / place).with_suffix(".json").read_text())
+    whole = json.loads((at_once / place).with_suffix(".json").read_text())
+    assert second["selected"] == whole["selected"] and second["seconds"] > first["seconds"]
+    changed = {"selected", "seconds", "peak_gigabytes"}
+    assert {k: v for k, v in second.items() if k not in changed} == {
+        k: v for k, v in first.items() if k not in changed
+    }
+    assert (added / place).with_suffix(".npz").read_bytes() == arrays
+    reproduce(**{**options, "out": added})  # what is there is not taken away
+    assert json.loads((added / place).with_suffix(".json").read_text()) == second
+    assert not list((added / "running").rglob("*.npz"))
+
+
 def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
     lines = []
     page = reproduce(

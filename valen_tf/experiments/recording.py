@@ -26,7 +26,9 @@ def execute(run, folder):
     """Trains one run and records it, unless that was done or another process is at it.
 
     A killed run continues where it was. The record is `records/NAME.json`, with its arrays in
-    `records/NAME.npz`; the first is written last, so that it stands for a finished run.
+    `records/NAME.npz`; the first is written last, so that it stands for a finished run. The epochs that
+    label-free scores choose take a second training, whose result is added to the record; a record that
+    was made without gets it when it is asked for.
 
     Args:
         run: A `Run`.
@@ -40,30 +42,39 @@ def execute(run, folder):
     with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
         if not claimed:
             return None
-        if not is_done(run, folder):
+        if _stored(run, folder) is None:
             record, arrays = _train(run, folder)
             write(path.with_suffix(".npz"), lambda scratch: np.savez_compressed(scratch, **arrays))
             write_json(path, records.check(record))
+        if not is_done(run, folder):
+            write_json(path, records.check(_selected(run, folder, _stored(run, folder))))
     return json.loads(path.read_text())
 
 
 def is_done(run, folder):
-    """Whether the folder holds the run's record; one of another config or schedule is refused.
+    """Whether the folder holds all of the run; a record of another config or schedule is refused.
 
     Args:
         run: A `Run`.
         folder: Folder of the grid.
     """
+    stored = _stored(run, folder)
+    wanted = run.select and not is_classical(run.config.method)
+    return stored is not None and not (wanted and stored["selected"] is None)
+
+
+def _stored(run, folder):
+    """The run's record as it was written, or none."""
     path = pathlib.Path(folder) / "records" / f"{run.name}.json"
     if not path.exists():
-        return False
+        return None
     stored = json.loads(path.read_text())
     if stored["config"] != _portable(run.config):
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
             f"{run.schedule}): choose another folder with --out, or delete the record to run it again."
         )
-    return True
+    return stored
 
 
 def _train(run, folder):
@@ -105,20 +116,21 @@ def _train(run, folder):
         arrays[f"history_{key}"] = np.array(values, np.float32)
     if distributions is not None and run.trial == 0:
         arrays.update(_shown(distributions, data.train))
-    if run.select and not is_classical(config.method):
-        record["selected"] = _selected(run, data, state.with_suffix(".select.npz"))
     record["seconds"] = round(time.perf_counter() - started, 2)
     record["peak_gigabytes"] = _peak()
-    for file in (state, state.with_suffix(".select.npz")):
-        file.unlink(missing_ok=True)
+    state.unlink(missing_ok=True)
     return record, arrays
 
 
-def _selected(run, data, state):
-    """The epoch that each label-free score chooses, on 10 % of the training part's candidate sets."""
+def _selected(run, folder, record):
+    """The record with the epochs that label-free scores choose on 10 % of the training part."""
     from valen_tf.experiments.models import fit
 
+    _reset_peak()
+    started = time.perf_counter()
     config = run.config
+    data = _prepared(config, folder)
+    state = folder / "running" / f"{run.name}.select.npz"
     rest, held_out = data.train.split(0.1, seed=config.seed, reveal=False)
     _, history = fit(config, rest, data.test, state, held_out=held_out, sparse=True)
     chosen = {}
@@ -130,7 +142,13 @@ def _selected(run, data, state):
             "score": scores[epoch],
             "accuracy": history["test_accuracy"][epoch],
         }
-    return chosen
+    state.unlink(missing_ok=True)
+    return {
+        **record,
+        "selected": chosen,
+        "seconds": round(record["seconds"] + time.perf_counter() - started, 2),
+        "peak_gigabytes": max(record["peak_gigabytes"], _peak()),
+    }
 
 
 def _convergence():
