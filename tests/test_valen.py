@@ -11,7 +11,7 @@ from scipy.special import digamma, gammaln
 from spektral.utils.sparse import sp_matrix_to_sp_tensor
 
 import valen_tf as vt
-from valen_tf import graph
+from valen_tf import graph, metrics
 from valen_tf.experiments import grid, sources
 
 
@@ -298,8 +298,8 @@ def test_held_out_candidate_sets_choose_the_graph_of_the_scores_on_20_newsgroups
         model = method(network, **settings)
         model.compile(keras.optimizers.SGD(1e-2, momentum=0.9))
         model.fit(train.batches(100), epochs=40, callbacks=[*callbacks], verbose=0)
-        predictions = model.predict(held_out, verbose=0).argmax(axis=1)
-        return held_out.candidates[np.arange(len(held_out)), predictions].mean()
+        scores = metrics.label_free(model.predict(held_out, verbose=0), held_out.candidates)
+        return scores["covering_rate"]
 
     ablation = covering_rate(vt.baselines.ValenNon)
     features = covering_rate(vt.Valen, schedule(10))

@@ -159,12 +159,11 @@ def wins(records, rule="last"):
     return pandas.DataFrame(rows)
 
 
-def shortfalls(records, rule="last"):
-    """Where VALEN is below what the paper has it.
+def shortfalls(records):
+    """Where VALEN, at the last epoch, is below what the paper has it.
 
     Args:
         records: Records of runs.
-        rule: Which epoch counts.
 
     Returns:
         Two pandas frames in the form of `summarize`, with the column `table`. The first has VALEN's
@@ -173,9 +172,7 @@ def shortfalls(records, rule="last"):
         below VALEN's, with VALEN's numbers in `valen_mean`, `valen_std`, `valen_trials` and
         `valen_paper_mean`.
     """
-    cells = pandas.concat(
-        [summarize(records, table, rule).assign(table=table) for table in paper.TABLES]
-    )
+    cells = pandas.concat([summarize(records, table).assign(table=table) for table in paper.TABLES])
     cells = cells[cells["trials"] > 0]
     valen = cells[cells["method"] == "valen"]
     below = valen[valen["whole"] & (valen["difference"] < -valen["paper_std"])]
