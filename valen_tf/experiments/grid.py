@@ -12,9 +12,9 @@ CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 # The flipping probabilities of figures (a) and (b); of (a) their mean over an example's wrong labels.
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 # Where a run departs from its method's defaults, by table or data set. Low test accuracies gave the
-# occasion, held-out candidate sets the values (tests/test_deep_baselines.py, tests/test_valen.py). GA's ascent
-# unlearns on the UCI and real-world sets. On 20 Newsgroups neighbours in the features are of one class too
-# seldom: VALEN covers less than its ablation there, and more with the graph of the classifier's scores.
+# occasion, held-out candidate sets the values (tests/test_deep_baselines.py, tests/test_valen.py). GA's
+# ascent unlearns on the UCI and real-world sets. On 20 Newsgroups neighbours in the features are of one
+# class too seldom: VALEN covers less than its ablation, and more with the graph of the classifier's scores.
 SETTINGS = {
     **{(table, "ga"): {"ascent": False} for table in ("table3", "table4", "table5")},
     ("20newsgroups", "valen"): {"embedding": "logits"},
