@@ -23,12 +23,14 @@ _MODULES = (
     "losses",
     "metrics",
     "networks",
+    "schedules",
     "tuning",
 )
 _OBJECTS = {
     "PartialLabelDataset": "data",
     "PartialLabelModel": "model",
     "Valen": "valen",
+    "ValenPaper": "valen_paper",
     "load_model": "saving",
 }
 __all__ = [*_MODULES, *_OBJECTS, "__version__"]

@@ -41,7 +41,24 @@ def check_classifier(classifier):
             "`classifier` must give logits, so its last layer must not be a softmax. "
             f"Received: {classifier.name!r}, whose last layer is one"
         )
+    _check_policies(classifier)
     return output_shape[-1]
+
+
+def _check_policies(classifier):
+    """Refuses weights of another type than float32, which tables, losses and the posterior have."""
+    for layer in classifier._flatten_layers():
+        policy = layer.dtype_policy
+        if policy.variable_dtype != "float32" and layer.weights:
+            raise ValueError(
+                "`classifier` must have weights in float32: the dtype policies float32, mixed_bfloat16 "
+                f"and mixed_float16 are supported. Received: {policy.name!r} in layer {layer.name!r}"
+            )
+
+
+def computes_in_float16(classifier):
+    """Whether a layer computes in float16, whose small gradients need Keras's loss scaling."""
+    return any(layer.compute_dtype == "float16" for layer in classifier._flatten_layers())
 
 
 def check_element_spec(data, num_classes, keys=("candidates", "index")):

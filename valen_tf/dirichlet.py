@@ -71,17 +71,23 @@ def log_sample(concentration, *, seed):
         >>> tf.reduce_sum(tf.exp(log_distribution), axis=-1).numpy().round(4)
         array([1., 1.], dtype=float32)
     """
-    # Imported here because the import takes a second that most users of the package never need.
-    import tensorflow_probability as tfp
-
     gamma_seed, uniform_seed = tf.unstack(tf.random.split(seed, 2))
-    boosted = tfp.distributions.Gamma(concentration + 1, rate=1.0).sample(seed=gamma_seed)
+    boosted = _gamma(concentration + 1, gamma_seed)
     uniform = tf.random.stateless_uniform(
         tf.shape(concentration), seed=uniform_seed, dtype=concentration.dtype
     )
     # The generator returns 0 once in 2^23 draws but never 1, so 1 - uniform has a finite logarithm.
     log_gamma = tf.math.log(boosted) + tf.math.log1p(-uniform) / concentration  # [batch, classes]
     return tf.nn.log_softmax(log_gamma)
+
+
+@tf.function(reduce_retracing=True)
+def _gamma(concentration, seed):
+    """TFP's draw; as a function always, since under an eager tape TFP draws other numbers of a seed."""
+    # Imported here because the import takes a second that most users of the package never need.
+    import tensorflow_probability as tfp
+
+    return tfp.distributions.Gamma(concentration, rate=1.0).sample(seed=seed)
 
 
 def mean(concentration):

@@ -18,7 +18,8 @@ class GraphConvolution(GCNConv):
 
     def transform(self, propagated):
         """The same layer on A X instead of `(X, A)`, as A (X W) = (A X) W. [rows, channels]."""
-        return self.activation(keras.ops.matmul(propagated, self.kernel) + self.bias)
+        transformed = keras.ops.matmul(propagated, self.kernel)
+        return self.activation(transformed + self.bias if self.use_bias else transformed)
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
@@ -32,17 +33,27 @@ class GraphEncoder(keras.layers.Layer):
     Args:
         num_classes: Number of outputs of every example.
         hidden_units: Width of the hidden layer.
+        use_bias: Whether the convolutions add a bias; as printed by Kipf & Welling they have none.
+        regularizer: Penalty of the weights, or none.
         seed: Seed of the initial weights.
     """
 
-    def __init__(self, num_classes, hidden_units=64, seed=0, **kwargs):
-        super().__init__(**kwargs)
+    def __init__(
+        self, num_classes, hidden_units=64, use_bias=True, regularizer=None, seed=0, **kwargs
+    ):
+        # The posterior is of float32 whatever the policy of the classifier.
+        super().__init__(**{"dtype": "float32", **kwargs})
         self.num_classes, self.hidden_units, self.seed = num_classes, hidden_units, seed
+        self.use_bias = use_bias
+        self.regularizer = keras.regularizers.get(regularizer)
+        options = {"use_bias": use_bias, "kernel_regularizer": self.regularizer, "dtype": "float32"}
         glorot = keras.initializers.GlorotUniform
         self.hidden = GraphConvolution(
-            hidden_units, activation="relu", kernel_initializer=glorot(seed)
+            hidden_units, activation="relu", kernel_initializer=glorot(seed), **options
         )
-        self.output_layer = GraphConvolution(num_classes, kernel_initializer=glorot(seed + 1))
+        self.output_layer = GraphConvolution(
+            num_classes, kernel_initializer=glorot(seed + 1), **options
+        )
 
     def build(self, input_shape):
         """Builds both layers for inputs `(Z, A)` of the given shapes."""
@@ -67,4 +78,6 @@ class GraphEncoder(keras.layers.Layer):
     def get_config(self):
         """Constructor arguments."""
         config = {"num_classes": self.num_classes, "hidden_units": self.hidden_units}
-        return {**super().get_config(), **config, "seed": self.seed}
+        config |= {"use_bias": self.use_bias, "seed": self.seed}
+        config["regularizer"] = keras.regularizers.serialize(self.regularizer)
+        return {**super().get_config(), **config}

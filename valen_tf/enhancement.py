@@ -37,10 +37,11 @@ class LabelEnhancement(PartialLabelModel):
         embedder = _embedding_model(classifier, embedding)
         self.embedding_size = int(np.prod(embedder.output_shape[1:]))
         self.embedding_is_fixed = not embedder.trainable_variables
-        # Behind a function, so that Keras does not save the shared layers a second time; one of its own
-        # for each model, as TensorFlow warns of retracing where several models share its code.
-        self._embed = tf.function(
-            functools.partial(embedder, training=False), reduce_retracing=True
+        # Behind functions, so that Keras does not save the shared layers a second time; a pair for each
+        # model, as TensorFlow warns of retracing where several models share their code.
+        self._embed, self._score = (
+            tf.function(functools.partial(network, training=False), reduce_retracing=True)
+            for network in (embedder, classifier)
         )
         self.add_table("graph_epoch", (), np.int64)
         self.add_table("graph_row_ends", (None,), np.int64)
@@ -63,8 +64,11 @@ class LabelEnhancement(PartialLabelModel):
         """The minimal loss (Eq. 1) in the warm-up, the method's own terms after it."""
         if self.enhancing:
             return self.enhancement(features, logits, candidates, index)
-        weights = self.weights_of(index)
-        return {"classification": losses.weighted_cross_entropy(logits, weights)}
+        return {"classification": self.minimal_loss(logits, index)}
+
+    def minimal_loss(self, logits, index):
+        """The warm-up's loss: cross-entropy against the stored confidences [batch]."""
+        return losses.weighted_cross_entropy(logits, self.weights_of(index))
 
     def training_callbacks(self):
         """The warm-up switch and the graph's rebuilding."""
@@ -81,15 +85,24 @@ class LabelEnhancement(PartialLabelModel):
         step = tf.cast(self.optimizer.iterations, tf.int32)
         return tf.stack([tf.constant(self.seed, tf.int32), step])
 
-    def log_sample(self, concentration):
+    def log_sample(self, concentration, index, draw=0):
         """The logarithm of one draw of each Dirichlet [batch, classes].
 
-        Drawn as for the whole batch, of which a replica takes its rows: no two examples share their
-        noise, and an example's does not depend on the number of replicas.
+        Drawn as for the whole batch in the order of the examples' numbers, of which a replica takes its
+        rows: no two examples share their noise, and an example's depends neither on its place in the
+        batch nor on the number of replicas.
+
+        Args:
+            concentration: [batch, classes].
+            index: The examples [batch], without repetition.
+            draw: Number of the draw, where a step needs several.
         """
         place = Place(concentration)
         batch = place.pad(concentration, fill=1.0)
-        return place.cut(dirichlet.log_sample(batch, seed=self.step_seed()))
+        order = tf.argsort(place.gather(index))
+        seed = tf.random.experimental.stateless_fold_in(self.step_seed(), draw)
+        log_draws = dirichlet.log_sample(tf.gather(batch, order), seed=seed)
+        return place.cut(tf.gather(log_draws, tf.math.invert_permutation(order)))
 
     # -- graph ----------------------------------------------------------------------------------
 
@@ -131,10 +144,17 @@ class LabelEnhancement(PartialLabelModel):
 
     def training_embeddings(self):
         """Current embeddings of the training data [examples, features]."""
-        embeddings = np.empty((self.num_examples, self.embedding_size), np.float32)
+        return self._training_outputs(self._embed, self.embedding_size)
+
+    def training_logits(self):
+        """Current logits of the training data [examples, classes]."""
+        return self._training_outputs(self._score, self.num_classes)
+
+    def _training_outputs(self, function, size):
+        outputs = np.empty((self.num_examples, size), np.float32)
         for features, index in self.training_features():
-            embeddings[index] = self._embed(features).numpy().reshape(len(index), -1)
-        return embeddings
+            outputs[index] = tf.cast(function(features), tf.float32).numpy().reshape(len(index), -1)
+        return outputs
 
     def set_graph(self, matrix):
         """Stores a graph, a `scipy.sparse.csr_array` [examples, examples]."""

@@ -30,14 +30,15 @@ def nearest_neighbours(embeddings, num_neighbours, *, seed=0, exact=None):
     return neighbour_search.search(embeddings, num_neighbours, seed=seed, exact=exact)[0]
 
 
-def adjacency(neighbours):
-    """The undirected graph of a neighbour table, with self-loops.
+def adjacency(neighbours, *, directed=False):
+    """The graph of a neighbour table, with self-loops; undirected by default.
 
     "i is among the neighbours of j" is not symmetric, the graph convolution's normalisation is: an edge
     joins i and j if either is a neighbour of the other.
 
     Args:
         neighbours: int array [examples, k].
+        directed: Whether an edge leads from an example to its own neighbours alone.
 
     Returns:
         `scipy.sparse.csr_array` of zeros and ones, [examples, examples].
@@ -50,13 +51,15 @@ def adjacency(neighbours):
 
     num_examples, num_neighbours = neighbours.shape
     row_ends = np.arange(0, neighbours.size + 1, num_neighbours)
-    directed = scipy.sparse.csr_array(
+    edges = scipy.sparse.csr_array(
         (np.ones(neighbours.size, np.float32), neighbours.ravel(), row_ends),
         shape=(num_examples, num_examples),
     )
-    undirected = directed + directed.T + scipy.sparse.eye_array(num_examples, dtype=np.float32)
-    undirected.data[:] = 1.0
-    return undirected.tocsr()
+    if not directed:
+        edges = edges + edges.T
+    edges = edges + scipy.sparse.eye_array(num_examples, dtype=np.float32)
+    edges.data[:] = 1.0
+    return edges.tocsr()
 
 
 def normalise(adjacency):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, export, forms, losses, replicas
+from valen_tf import contract, export, forms, losses, replicas, schedules
 from valen_tf.data import PartialLabelDataset
 from valen_tf.distributed import DistributedModel
 
@@ -26,6 +26,8 @@ class PartialLabelModel(DistributedModel):
 
     # Terms of the objective, each a metric of its own.
     term_names = ("classification",)
+    # Whether learning rates that nobody chose fall to zero over the epochs.
+    annealed = False
 
     def __init__(self, classifier, *, seed=0, name=None):
         super().__init__(name=name)
@@ -56,7 +58,9 @@ class PartialLabelModel(DistributedModel):
     @classmethod
     def default_optimizer(cls):
         """The classifier's optimiser where `compile` names none: that of the method's literature."""
-        return keras.optimizers.SGD(1e-2, momentum=0.9)
+        return keras.optimizers.SGD(
+            schedules.Annealed(1e-2) if cls.annealed else 1e-2, momentum=0.9
+        )
 
     def label_distributions(self):
         """What was recovered for each training example: [examples, classes], zero off the candidates."""
@@ -71,7 +75,11 @@ class PartialLabelModel(DistributedModel):
 
     def call(self, features, training=False):
         """Class probabilities, from the classifier alone."""
-        return tf.nn.softmax(self.classifier(features, training=training))
+        return tf.nn.softmax(self.logits(features, training=training))
+
+    def logits(self, features, training=False):
+        """The classifier's output in float32, whatever it computes in [batch, classes]."""
+        return tf.cast(self.classifier(features, training=training), tf.float32)
 
     def train_step(self, data):
         """One step on a batch of the contract's form."""
@@ -79,14 +87,16 @@ class PartialLabelModel(DistributedModel):
         candidates, index = targets["candidates"], targets["index"]
         place = replicas.Place(index)
         with tf.GradientTape() as tape:
-            logits = replicas.forward(self.classifier, features)  # [batch, classes]
+            # Losses and tables are of float32, whatever the classifier computes in.
+            logits = tf.cast(replicas.forward(self.classifier, features), tf.float32)
             terms = self.objective(features, logits, candidates, index)
             # The replicas' gradients are added: each one's loss is its part of the batch's mean.
             size = tf.cast(place.batch_size, logits.dtype)
             loss = tf.add_n([tf.reduce_sum(term) / size for term in terms.values()])
             penalty = tf.add_n(self.losses) / place.num_replicas if self.losses else 0.0
             total = loss + penalty
-        self.apply_gradients(tape, total)
+            scaled = self.optimizer.scale_loss(total)  # of the policy mixed_float16
+        self.apply_gradients(tape, scaled)
         self.remember(features, logits, candidates, index)
         parts = place.num_replicas
         self._loss_tracker.update_state(parts * total, sample_weight=size / parts)
@@ -114,7 +124,7 @@ class PartialLabelModel(DistributedModel):
     def test_step(self, data):
         """Cross-entropy against the prediction restricted to the candidates, and the metrics."""
         features, targets = data
-        logits = self.classifier(features, training=False)
+        logits = self.logits(features)
         confidence = losses.confidence(logits, targets["candidates"])
         loss = losses.weighted_cross_entropy(logits, confidence)
         self._loss_tracker.update_state(loss)
@@ -143,6 +153,10 @@ class PartialLabelModel(DistributedModel):
                     f"Received: {argument} in compile()"
                 )
         optimizer = self.default_optimizer() if optimizer is None else optimizer
+        optimizer = keras.optimizers.get(optimizer)
+        if contract.computes_in_float16(self.classifier) and not hasattr(optimizer, "dynamic_scale"):
+            # Keras goes by the policy of the outermost model, which need not be the classifier's.
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         super().compile(optimizer=optimizer, metrics=metrics, **kwargs)
         if not self.optimizer.built:
             self.optimizer.build(self.trained_variables())
@@ -373,7 +387,7 @@ class PartialLabelModel(DistributedModel):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Counts the model's epochs, tells the data which one begins, and stops on a loss that is NaN."""
+    """Counts the model's epochs, tells data and rates which one begins, and stops on what is not finite."""
 
     def __init__(self, raise_on_nan):
         super().__init__()
@@ -381,10 +395,18 @@ class _Epochs(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.model.set_batch_order()
+        for optimizer in self.model.optimizers():
+            schedules.set_progress(optimizer, epoch / self.params["epochs"])
 
     def on_epoch_end(self, epoch, logs=None):
         self.model.tables["epochs_trained"].assign_add(1)
         broken = [name for name, value in (logs or {}).items() if not np.isfinite(value)]
+        # The logs are of the losses before each step: they know nothing of what the last one did.
+        broken = broken or [
+            variable.path
+            for variable in self.model.trainable_variables
+            if not tf.reduce_all(tf.math.is_finite(variable))
+        ]
         if broken and self.raise_on_nan:
             raise FloatingPointError(
                 f"Training diverged in epoch {epoch + 1}: {', '.join(broken)} became NaN or infinite. "

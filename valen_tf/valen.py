@@ -6,9 +6,13 @@ import tensorflow as tf
 from keras import layers
 
 from valen_tf import dirichlet, graph, losses, neighbours
+from valen_tf import trust as trusting
 from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
 from valen_tf.enhancement import LabelEnhancement
+from valen_tf.schedules import Annealed
+
+WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbours by
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
@@ -17,8 +21,12 @@ class Valen(LabelEnhancement):
 
     After a warm-up with the minimal loss, every step infers a Dirichlet posterior over each example's
     label distribution with a graph convolutional network, and trains the classifier on the posterior
-    mean restricted to the candidates. Everything is updated together; prediction needs the classifier
-    alone.
+    mean, pooled with the classifier's own opinion and restricted to the candidates. Everything is updated
+    together; prediction needs the classifier alone.
+
+    How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
+    the examples out, and their candidate sets tell how far neighbours can be trusted (`valen_tf.trust`).
+    `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
         classifier: A functional or sequential Keras model from features to logits.
@@ -29,6 +37,8 @@ class Valen(LabelEnhancement):
         label_weight: Weight of the candidate sets' reconstruction.
         graph_weight: Weight of the graph's reconstruction.
         kl_weight: Weight of the KL divergence from the prior.
+        trust: Share of the posterior in the classifier's target, from 0 (the classifier's own confidence,
+            as without label enhancement) to 1 (the paper's); learned from the data by default.
         num_neighbours: Neighbours of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
@@ -56,6 +66,7 @@ class Valen(LabelEnhancement):
         "graph_reconstruction",
         "kl",
     )
+    annealed = True
 
     def __init__(
         self,
@@ -67,6 +78,7 @@ class Valen(LabelEnhancement):
         label_weight=0.01,
         graph_weight=3.0,
         kl_weight=0.1,
+        trust=None,
         num_neighbours=10,
         hidden_units=64,
         seed=0,
@@ -83,12 +95,14 @@ class Valen(LabelEnhancement):
                 "kl_weight": kl_weight,
             },
             positive={"prior_concentration": prior_concentration, "hidden_units": hidden_units},
+            shares={} if trust is None else {"trust": trust},
         )
         self.compatibility_weight = compatibility_weight
         self.prior_concentration = prior_concentration
         self.label_weight = label_weight
         self.graph_weight = graph_weight
         self.kl_weight = kl_weight
+        self.trust = trust
         self.hidden_units = hidden_units
 
         self._concentration = tf.function(
@@ -96,23 +110,54 @@ class Valen(LabelEnhancement):
             input_signature=[tf.TensorSpec([None], tf.int64)],  # one trace for all sizes
         )
         input_size = self.embedding_size + self.num_classes
-        self.encoder = GraphEncoder(self.num_classes, hidden_units, seed=seed)
+        self.encoder = self.make_encoder()
         self.encoder.build([(None, input_size), (None, None)])
-        self.decoder = _decoder(self.num_classes, hidden_units, seed)
+        self.decoder = self.make_decoder()
 
         # A~ [Phi; L]: the first layer's propagated input, fixed between two builds.
         self.add_table("propagated", (None, input_size), np.float32)
         # What the graph was made of: the next one starts from it.
         self.add_table("neighbours", (None, num_neighbours), np.int32)
         self.add_table("graph_recall", (), np.float32)
+        self.add_table("withheld", (None,), np.bool_)
+        self.add_table("trust", (), np.float32)
+
+    def make_encoder(self):
+        """The inference model q(D | L, Phi, A)."""
+        return GraphEncoder(self.num_classes, self.hidden_units, seed=self.seed)
+
+    def make_decoder(self):
+        """The observation model p(L | D)."""
+        return decoder(self.num_classes, self.hidden_units, self.seed)
+
+    @classmethod
+    def as_published(cls, classifier, **settings):
+        """The model with the choices that the paper prints, a `ValenPaper`, to compare with.
+
+        Args:
+            classifier: A functional or sequential Keras model from features to logits.
+            **settings: Those of `valen_tf.valen_paper.ValenPaper`.
+        """
+        from valen_tf.valen_paper import ValenPaper
+
+        return ValenPaper(classifier, **settings)
+
+    # -- the objective --------------------------------------------------------------------------
+
+    def minimal_loss(self, logits, index):
+        """The warm-up's loss, without the examples that are withheld from it [batch]."""
+        loss = super().minimal_loss(logits, index)
+        if self.trust is not None:
+            return loss
+        return tf.where(tf.gather(self.tables["withheld"], index), 0.0, loss)
 
     def enhancement(self, features, logits, candidates, index):
         """R_V + lambda L_o - L_ELBO, each term [batch]."""
         concentration, adjacency = self.posterior(index)
-        log_distribution = self.log_sample(concentration)
-        distribution = tf.exp(log_distribution)
+        distribution = tf.exp(self.log_sample(concentration, index))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
-        target = tf.stop_gradient(losses.restrict(dirichlet.mean(concentration), candidates))
+        target = tf.stop_gradient(self.target(logits, concentration, candidates))
+        self.set_weights_of(index, target)
         return {
             # R_V: the classifier's risk under the recovered label distribution
             "classification": losses.weighted_cross_entropy(logits, target),
@@ -129,6 +174,15 @@ class Valen(LabelEnhancement):
             "kl": self.kl_weight
             * dirichlet.kl_to_symmetric(concentration, self.prior_concentration),
         }
+
+    def target(self, logits, concentration, candidates):
+        """What the classifier learns from [batch, classes]: its own opinion and the posterior mean, pooled.
+
+        Restricted to the candidates, softmax^(1 - trust) mean^trust, renormalised.
+        """
+        trust = self.tables["trust"]
+        log_mean = tf.math.log(dirichlet.mean(concentration))
+        return losses.confidence((1.0 - trust) * logits + trust * log_mean, candidates)
 
     def posterior(self, index):
         """Dirichlet concentrations of training examples, and the graph among them.
@@ -149,12 +203,31 @@ class Valen(LabelEnhancement):
         concentration = dirichlet.bounded_concentration(raw, lower=1e-2, upper=1e2)
         return concentration, graph.batch_adjacency(rows)
 
+    def posterior_distribution(self, index):
+        """The posterior of training examples as a `tfp.distributions.Dirichlet`.
+
+        Args:
+            index: The examples [batch], without repetition.
+        """
+        import tensorflow_probability as tfp
+
+        self._check_enhanced("posterior_distribution")
+        return tfp.distributions.Dirichlet(self._concentration(np.asarray(index, np.int64)))
+
     def remember(self, features, logits, candidates, index):
-        """The confidences in the warm-up; after it the encoder knows each example's distribution."""
+        """The confidences in the warm-up; after it `enhancement` keeps what the classifier learned from."""
         if not self.enhancing:
             super().remember(features, logits, candidates, index)
 
     # -- graph ----------------------------------------------------------------------------------
+
+    def start_tables(self, candidates):
+        """Starts anew on other training data; draws the examples that the warm-up leaves out."""
+        super().start_tables(candidates)
+        order = np.random.default_rng(self.seed).permutation(len(candidates))
+        withheld = np.zeros(len(candidates), bool)
+        withheld[order[: int(WITHHELD * len(candidates))]] = True
+        self.tables["withheld"].assign(withheld)
 
     def forget_features(self):
         """Drops the graph, and what goes with it."""
@@ -175,7 +248,10 @@ class Valen(LabelEnhancement):
             seed=self.seed,
             previous=self.tables["neighbours"].numpy() if self.has_graph else None,
         )
-        normalised = graph.normalise(graph.adjacency(found))
+        adjacency = self.adjacency(found)
+        if not self.has_graph:
+            self.tables["trust"].assign(self.learned_trust(adjacency))
+        normalised = graph.normalise(adjacency)
         # The scale of a network's embedding is arbitrary and grows; that of the candidates is not.
         embeddings -= embeddings.mean(axis=0)
         embeddings /= np.maximum(embeddings.std(axis=0), 1e-6)
@@ -186,6 +262,20 @@ class Valen(LabelEnhancement):
             graph.propagate(normalised, embeddings, self.tables["candidates"].numpy())
         )
 
+    def adjacency(self, found):
+        """The graph with self-loops of a neighbour table [examples, k], sparse."""
+        return graph.adjacency(found)
+
+    def learned_trust(self, adjacency):
+        """The share of the posterior in the classifier's target, from the withheld candidate sets."""
+        if self.trust is not None:
+            return self.trust
+        rows = np.flatnonzero(self.tables["withheld"].numpy())
+        logits, candidates = self.training_logits(), self.tables["candidates"].numpy()
+        votes = trusting.vote(adjacency, losses.confidence(logits, candidates).numpy(), rows)
+        own = tf.nn.log_softmax(logits[rows]).numpy()
+        return trusting.neighbours_share(own, np.log(votes), candidates[rows])
+
     @property
     def graph_recall(self):
         """Share of the true nearest neighbours in the graph, measured on a sample when it was made."""
@@ -195,23 +285,16 @@ class Valen(LabelEnhancement):
 
     def concentrations(self, batch_size=1000):
         """Dirichlet concentrations of all training examples [examples, classes]."""
-        if not self.has_graph:
-            raise ValueError(
-                "`concentrations` needs label enhancement to have begun: train beyond the warm-up. "
-                f"Received: a model trained for {self.epochs_trained} epochs"
-            )
+        self._check_enhanced("concentrations")
         batches = np.array_split(np.arange(self.num_examples), -(-self.num_examples // batch_size))
         return np.concatenate([self._concentration(index).numpy() for index in batches])
 
-    def label_distributions(self):
-        """The posterior means restricted to the candidates [examples, classes].
-
-        During the warm-up these are the classifier's confidences.
-        """
+    def _check_enhanced(self, method):
         if not self.has_graph:
-            return super().label_distributions()
-        means = dirichlet.mean(self.concentrations())
-        return losses.restrict(means, self.tables["candidates"].numpy().astype("float32")).numpy()
+            raise ValueError(
+                f"`{method}` needs label enhancement to have begun: train beyond the warm-up. "
+                f"Received: a model trained for {self.epochs_trained} epochs"
+            )
 
     # -- two optimisers, saving -----------------------------------------------------------------
 
@@ -219,17 +302,28 @@ class Valen(LabelEnhancement):
         """As Keras's, with a second optimiser.
 
         Args:
-            optimizer: The classifier's optimiser, by default the paper's SGD, 1e-2 with momentum 0.9.
-            enhancement_optimizer: That of the encoder and the decoder, Adam by default: label
-                enhancement helps when it runs on a time scale of its own.
+            optimizer: The classifier's optimiser; by default the paper's SGD, 1e-2 with momentum 0.9, whose
+                rate falls to zero over the epochs (`schedules.Annealed`).
+            enhancement_optimizer: That of the encoder and the decoder; by default AdamW, whose weight decay
+                keeps the encoder's weights from growing without end, at a rate that falls likewise.
             **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
         """
         super().compile(optimizer, **kwargs)
         if enhancement_optimizer is None:
-            enhancement_optimizer = keras.optimizers.Adam(1e-2)
+            enhancement_optimizer = self.default_enhancement_optimizer()
         self.enhancement_optimizer = keras.optimizers.get(enhancement_optimizer)
         if not self.enhancement_optimizer.built:
             self.enhancement_optimizer.build(self._enhancement_variables())
+
+    @classmethod
+    def default_enhancement_optimizer(cls, learning_rate=None):
+        """The encoder's and the decoder's optimiser where `compile` names none.
+
+        Args:
+            learning_rate: A number or a Keras schedule instead of 1e-2, annealed.
+        """
+        rate = Annealed(1e-2) if learning_rate is None else learning_rate
+        return keras.optimizers.AdamW(rate, weight_decay=0.01)
 
     def _enhancement_variables(self):
         return [*self.encoder.trainable_variables, *self.decoder.trainable_variables]
@@ -242,7 +336,10 @@ class Valen(LabelEnhancement):
         classifier, enhancement = self.classifier.trainable_variables, self._enhancement_variables()
         gradients = tape.gradient(loss, classifier + enhancement)
         self.optimizer.apply(gradients[: len(classifier)], classifier)
-        self.enhancement_optimizer.apply(gradients[len(classifier) :], enhancement)
+        # Keras's loss scaling is the classifier's: encoder and decoder compute in float32.
+        scale = self.optimizer.scale_loss(1.0)
+        unscaled = [gradient / scale for gradient in gradients[len(classifier) :]]
+        self.enhancement_optimizer.apply(unscaled, enhancement)
 
     def optimizers(self):
         """Both optimisers."""
@@ -264,28 +361,24 @@ _SETTINGS = (
     "label_weight",
     "graph_weight",
     "kl_weight",
+    "trust",
     "hidden_units",
 )
 
 
-def _decoder(num_classes, hidden_units, seed):
+def decoder(num_classes, hidden_units, seed, regularizer=None):
     """p(L | D): a three-layer perceptron from a label distribution to logits of the candidate bits."""
-    return keras.Sequential(
-        [
-            keras.Input((num_classes,)),
-            layers.Dense(
-                hidden_units,
-                activation="relu",
-                kernel_initializer=keras.initializers.GlorotUniform(seed + 2),
-            ),
-            layers.Dense(
-                hidden_units,
-                activation="relu",
-                kernel_initializer=keras.initializers.GlorotUniform(seed + 3),
-            ),
-            layers.Dense(
-                num_classes, kernel_initializer=keras.initializers.GlorotUniform(seed + 4)
-            ),
-        ],
-        name="decoder",
-    )
+
+    def dense(units, seed, activation=None):
+        return layers.Dense(
+            units,
+            activation=activation,
+            kernel_initializer=keras.initializers.GlorotUniform(seed),
+            kernel_regularizer=regularizer,
+            bias_regularizer=regularizer,
+            dtype="float32",  # as the posterior, whatever the policy of the classifier
+        )
+
+    hidden = [dense(hidden_units, seed + 2, "relu"), dense(hidden_units, seed + 3, "relu")]
+    inputs = keras.Input((num_classes,), dtype="float32")
+    return keras.Sequential([inputs, *hidden, dense(num_classes, seed + 4)], name="decoder")

@@ -104,7 +104,7 @@ class ValenAuthors(LabelEnhancement):
     def enhancement(self, features, logits, candidates, index):
         """The code's six terms, each [batch]."""
         raw = replicas.forward(self.encoder, features)  # [batch, classes]
-        distribution = self._sample(raw, candidates)
+        distribution = self._sample(raw, candidates, index)
         stored = tf.gather(self.tables["confidence"], index)
         rebuilt = self.decoder(distribution)  # [batch, features]
         target = self.weights_of(index)
@@ -130,10 +130,10 @@ class ValenAuthors(LabelEnhancement):
         if not self.enhancing:
             self.set_weights_of(index, confidence)
 
-    def _sample(self, raw, candidates):
+    def _sample(self, raw, candidates, index):
         """One draw [batch, classes] of a Dirichlet whose parameters are the masked soft-max and 0.01."""
         concentration = losses.confidence(raw, candidates) + 0.01
-        return tf.exp(self.log_sample(concentration))
+        return tf.exp(self.log_sample(concentration, index))
 
     def _standardised(self, features):
         flat = tf.reshape(tf.cast(features, tf.float32), [-1, self.feature_size])

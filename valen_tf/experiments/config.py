@@ -52,6 +52,7 @@ class Training:
     learning_rate: float = 0.01
     momentum: float = 0.9  # of SGD
     enhancement_learning_rate: float = 1e-2
+    schedule: str | None = None  # of both rates: "constant" or "cosine"; none for the method's own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +114,12 @@ def read_config(path=None, overrides=()):
             if not isinstance(section, dict):
                 raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
         section[last] = yaml.safe_load(value)
-    return _from_dict(Config, values, where="the config" if path is None else str(path))
+    return config_from(values, "the config" if path is None else path)
+
+
+def config_from(values, where):
+    """The `Config` of plain nested values; `where` says in errors what they are of."""
+    return _from_dict(Config, values, where=str(where))
 
 
 def _from_dict(cls, values, *, where):

@@ -67,18 +67,24 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
         network = getattr(vt.networks, config.network.name)(
             train_part.feature_shape, train_part.num_classes, **options
         )
-    training = config.training
+    training, method = config.training, method or config.method
+    kind = method_class(method)
+    annealed = kind.annealed if training.schedule is None else training.schedule == "cosine"
+
+    def scheduled(rate):
+        return vt.schedules.Annealed(rate) if annealed else rate
+
     if training.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(training.learning_rate)
+        optimizer = keras.optimizers.Adam(scheduled(training.learning_rate))
     else:
-        optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
-    method = method or config.method
+        rate = scheduled(training.learning_rate)
+        optimizer = keras.optimizers.SGD(rate, momentum=training.momentum)
     settings = config.settings if method == config.method else {}
-    model = method_class(method)(network, seed=config.seed, **settings)
+    model = kind(network, seed=config.seed, **settings)
     further = {}
     if method == "valen":
-        rate = training.enhancement_learning_rate
-        further["enhancement_optimizer"] = keras.optimizers.Adam(rate)
+        rate = scheduled(training.enhancement_learning_rate)
+        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)
     # An epoch in one call: on a small network Python takes longer than the arithmetic.
     steps = -(-len(train_part) // training.batch_size)
     model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)

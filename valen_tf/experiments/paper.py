@@ -9,10 +9,11 @@ import dataclasses
 TRIALS = 5  # trials on the image sets, folds on the others
 SUPERIOR, INFERIOR = "●", "○"  # VALEN is significantly better, worse than the method
 
-# Registry name -> what people call it, in the tables' order. The second and the third have no
+# Registry name -> what people call it, in the tables' order. The second to the fourth have no
 # published number in any table.
 METHODS = {
     "valen": "VALEN",
+    "valen_paper": "VALEN (as printed)",
     "valen_non": "VALEN-NON",
     "valen_authors": "VALEN (authors' code)",
     "proden": "PRODEN",

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from valen_tf.experiments import paper, records
-from valen_tf.experiments.config import Config
+from valen_tf.experiments.config import Config, config_from
 from valen_tf.experiments.files import write, write_json
 from valen_tf.experiments.methods import is_classical
 
@@ -69,7 +69,8 @@ def _stored(run, folder):
     if not path.exists():
         return None
     stored = json.loads(path.read_text())
-    if stored["config"] != _portable(run.config):
+    # Read as a config, so that keys that came later have their defaults.
+    if config_from(stored["config"], path) != config_from(_portable(run.config), path):
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
             f"{run.schedule}): choose another folder with --out, or delete the record to run it again."

@@ -16,6 +16,7 @@ from valen_tf.experiments.sources import prepare, read_csv, read_features
 
 NETWORKS = ("linear", "mlp", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
+SCHEDULES = (None, "constant", "cosine")
 
 
 def train(config, folder, *, report=print):
@@ -144,9 +145,11 @@ def check_names(config):
     for name, value, known in (
         ("network.name", config.network.name, NETWORKS),
         ("training.optimizer", config.training.optimizer, OPTIMIZERS),
+        ("training.schedule", config.training.schedule, SCHEDULES),
     ):
         if value not in known:
-            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value!r}")
+            names = ", ".join(str(name) for name in known)
+            raise ValueError(f"`{name}` must be one of {names}. Received: {value!r}")
 
 
 def _check_folder(folder, config):
