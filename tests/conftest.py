@@ -3,12 +3,16 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import pathlib
+import sys
 
 import keras
 import numpy as np
 import pytest
 
 import valen_tf as vt
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks"))
+import edges  # noqa: F401, graphs whose edges are right with a chosen probability
 
 METHODS = [
     vt.Valen,
@@ -19,6 +23,7 @@ METHODS = [
     vt.baselines.GA,
     vt.baselines.D2CNN,
     vt.baselines.ValenAuthors,
+    vt.ValenPaper,
 ]
 REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -23,7 +23,6 @@ _MODULES = (
     "losses",
     "metrics",
     "networks",
-    "schedules",
     "tuning",
 )
 _OBJECTS = {

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from valen_tf.checks import check_candidates, check_indices
 
+LARGEST_FEATURE = 1e15  # beyond it the squares that distances, moments and gradients need overflow
+
 
 def check_classifier(classifier):
     """Refuses what cannot serve as classifier; returns its number of classes."""
@@ -134,11 +136,11 @@ def collect(data, num_classes):
     for features, targets in data.as_numpy_iterator():
         index = targets["index"]
         features = features.reshape(len(index), -1)
-        bad = ~np.isfinite(features).all(axis=1)
+        bad = ~(np.abs(features) < LARGEST_FEATURE).all(axis=1)
         if bad.any():
             raise ValueError(
-                "`x` must not contain NaN or infinity in its features. Received: some in the example "
-                f"with index {index[bad][0]}"
+                f"`x` must have features below {LARGEST_FEATURE:g} in size, and no NaN or infinity: mend "
+                f"or scale them. Received: others in the example with index {index[bad][0]}"
             )
         indices.append(index)
         candidates.append(_as_bytes(targets["candidates"]))

@@ -55,7 +55,7 @@ def log_sample(concentration, *, seed):
 
         log(g) + log(u) / concentration   is distributed as   log Gamma(concentration).
 
-    TFP gives g the implicit reparameterisation gradient (Figurnov et al., 2018), at a shape above 1
+    TensorFlow gives g the implicit reparameterisation gradient (Figurnov et al., 2018), at a shape above 1
     where it is well behaved; the other term is differentiable as written. The gradient is finite
     and unbiased for concentrations from 1e-3 to 1e3.
 
@@ -72,22 +72,16 @@ def log_sample(concentration, *, seed):
         array([1., 1.], dtype=float32)
     """
     gamma_seed, uniform_seed = tf.unstack(tf.random.split(seed, 2))
-    boosted = _gamma(concentration + 1, gamma_seed)
+    # Not TFP's Gamma, which under an eager tape draws other numbers of a seed than in a graph.
+    boosted = tf.random.stateless_gamma(
+        tf.shape(concentration), gamma_seed, concentration + 1, dtype=concentration.dtype
+    )
     uniform = tf.random.stateless_uniform(
         tf.shape(concentration), seed=uniform_seed, dtype=concentration.dtype
     )
     # The generator returns 0 once in 2^23 draws but never 1, so 1 - uniform has a finite logarithm.
     log_gamma = tf.math.log(boosted) + tf.math.log1p(-uniform) / concentration  # [batch, classes]
     return tf.nn.log_softmax(log_gamma)
-
-
-@tf.function(reduce_retracing=True)
-def _gamma(concentration, seed):
-    """TFP's draw; as a function always, since under an eager tape TFP draws other numbers of a seed."""
-    # Imported here because the import takes a second that most users of the package never need.
-    import tensorflow_probability as tfp
-
-    return tfp.distributions.Gamma(concentration, rate=1.0).sample(seed=seed)
 
 
 def mean(concentration):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import contract, export, forms, losses, replicas, schedules
+from valen_tf import contract, export, forms, losses, replicas
 from valen_tf.data import PartialLabelDataset
 from valen_tf.distributed import DistributedModel
 
@@ -26,8 +26,6 @@ class PartialLabelModel(DistributedModel):
 
     # Terms of the objective, each a metric of its own.
     term_names = ("classification",)
-    # Whether learning rates that nobody chose fall to zero over the epochs.
-    annealed = False
 
     def __init__(self, classifier, *, seed=0, name=None):
         super().__init__(name=name)
@@ -58,9 +56,12 @@ class PartialLabelModel(DistributedModel):
     @classmethod
     def default_optimizer(cls):
         """The classifier's optimiser where `compile` names none: that of the method's literature."""
-        return keras.optimizers.SGD(
-            schedules.Annealed(1e-2) if cls.annealed else 1e-2, momentum=0.9
-        )
+        return keras.optimizers.SGD(cls.learning_rate(1e-2), momentum=0.9)
+
+    @classmethod
+    def learning_rate(cls, rate):
+        """The course of a learning rate that starts at `rate`: constant, as in the methods' literature."""
+        return rate
 
     def label_distributions(self):
         """What was recovered for each training example: [examples, classes], zero off the candidates."""
@@ -154,7 +155,8 @@ class PartialLabelModel(DistributedModel):
                 )
         optimizer = self.default_optimizer() if optimizer is None else optimizer
         optimizer = keras.optimizers.get(optimizer)
-        if contract.computes_in_float16(self.classifier) and not hasattr(optimizer, "dynamic_scale"):
+        scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+        if contract.computes_in_float16(self.classifier) and not scales:
             # Keras goes by the policy of the outermost model, which need not be the classifier's.
             optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
         super().compile(optimizer=optimizer, metrics=metrics, **kwargs)
@@ -387,7 +389,7 @@ class PartialLabelModel(DistributedModel):
 
 
 class _Epochs(keras.callbacks.Callback):
-    """Counts the model's epochs, tells data and rates which one begins, and stops on what is not finite."""
+    """Counts the model's epochs, tells the data which one begins, and stops on what is not finite."""
 
     def __init__(self, raise_on_nan):
         super().__init__()
@@ -395,8 +397,6 @@ class _Epochs(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.model.set_batch_order()
-        for optimizer in self.model.optimizers():
-            schedules.set_progress(optimizer, epoch / self.params["epochs"])
 
     def on_epoch_end(self, epoch, logs=None):
         self.model.tables["epochs_trained"].assign_add(1)

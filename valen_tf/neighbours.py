@@ -45,6 +45,11 @@ def search(embeddings, num_neighbours, *, seed=0, exact=None, previous=None):
     """
     embeddings = np.ascontiguousarray(embeddings, np.float32)
     _check(embeddings, num_neighbours)
+    found, recall = _found(embeddings, num_neighbours, seed, exact, previous)
+    return _checked(found, len(embeddings)), recall
+
+
+def _found(embeddings, num_neighbours, seed, exact, previous):
     num_examples = len(embeddings)
     if num_examples <= EXACT_LIMIT if exact is None else exact:
         return _exact(embeddings, np.arange(num_examples), num_neighbours), 1.0
@@ -92,14 +97,25 @@ def _check(embeddings, num_neighbours):
             "example is not its own neighbour: use fewer neighbours or more data. "
             f"Received: num_neighbours={num_neighbours} with {num_examples} examples"
         )
-    # A sum over a row is finite, or something in it is not: no mask of the embeddings' size.
-    with np.errstate(invalid="ignore"):
-        bad_rows = np.flatnonzero(~np.isfinite(embeddings.sum(axis=1, dtype=np.float64)))
+    # One number a row, no mask of the embeddings' size. A distance is at most the sum of two lengths.
+    squares = np.einsum("ij,ij->i", embeddings, embeddings, dtype=np.float64)
+    bad_rows = np.flatnonzero(~(squares < np.finfo(np.float32).max / 4))
     if bad_rows.size:
         raise ValueError(
-            "`embeddings` must be finite; training has diverged or the features are broken. Received: "
-            f"NaN or infinity in {bad_rows.size} rows, the first of them row {bad_rows[0]}"
+            "`embeddings` must be finite and of a length below 9e18, so that float32 can hold squared "
+            "distances; training has diverged or the features are broken: scale or mend them. Received: "
+            f"others in {bad_rows.size} rows, the first of them row {bad_rows[0]}"
         )
+
+
+def _checked(neighbours, num_examples):
+    """The result of a search, which must be examples: SciPy's sparse code trusts it blindly."""
+    if neighbours.size and not (0 <= neighbours.min() and neighbours.max() < num_examples):
+        raise RuntimeError(
+            "The search for nearest neighbours returned an index outside the examples, which must not "
+            f"happen. Received: {neighbours.min()} to {neighbours.max()} of {num_examples} examples"
+        )
+    return neighbours
 
 
 def _exact(embeddings, rows, num_neighbours):

@@ -10,8 +10,8 @@ from valen_tf import trust as trusting
 from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
 from valen_tf.enhancement import LabelEnhancement
-from valen_tf.schedules import Annealed
 
+DECAY_STEPS = 10_000  # after so many steps the learning rates are half of what they were
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbours by
 
 
@@ -66,7 +66,6 @@ class Valen(LabelEnhancement):
         "graph_reconstruction",
         "kl",
     )
-    annealed = True
 
     def __init__(
         self,
@@ -303,7 +302,7 @@ class Valen(LabelEnhancement):
 
         Args:
             optimizer: The classifier's optimiser; by default the paper's SGD, 1e-2 with momentum 0.9, whose
-                rate falls to zero over the epochs (`schedules.Annealed`).
+                rate falls with the steps (`learning_rate`).
             enhancement_optimizer: That of the encoder and the decoder; by default AdamW, whose weight decay
                 keeps the encoder's weights from growing without end, at a rate that falls likewise.
             **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
@@ -320,10 +319,21 @@ class Valen(LabelEnhancement):
         """The encoder's and the decoder's optimiser where `compile` names none.
 
         Args:
-            learning_rate: A number or a Keras schedule instead of 1e-2, annealed.
+            learning_rate: A number or a Keras schedule instead of 1e-2 and its decay.
         """
-        rate = Annealed(1e-2) if learning_rate is None else learning_rate
+        rate = cls.learning_rate(1e-2) if learning_rate is None else learning_rate
         return keras.optimizers.AdamW(rate, weight_decay=0.01)
+
+    @classmethod
+    def learning_rate(cls, rate):
+        """A rate that falls as 1 / (1 + step / 10,000).
+
+        Classifier and encoder each learn from what the other says now: with steps of constant size they
+        follow each other for ever, with steps that fall as 1/t they come to rest (Robbins & Monro, 1951;
+        Borkar, 1997, for two learners). A schedule by steps needs no number of epochs, and is the same in
+        a resumed run.
+        """
+        return keras.optimizers.schedules.InverseTimeDecay(rate, DECAY_STEPS, 1.0)
 
     def _enhancement_variables(self):
         return [*self.encoder.trainable_variables, *self.decoder.trainable_variables]

@@ -42,8 +42,6 @@ class ValenPaper(Valen):
         NeurIPS 2021.
     """
 
-    annealed = False
-
     def __init__(
         self,
         classifier,
@@ -129,6 +127,11 @@ class ValenPaper(Valen):
     def make_decoder(self):
         """The observation model."""
         return decoder(self.num_classes, self.hidden_units, self.seed, _decay(self.weight_decay))
+
+    @classmethod
+    def learning_rate(cls, rate):
+        """The rate itself: the paper's are constant."""
+        return rate
 
     def compile(self, optimizer=None, *, enhancement_optimizer=None, **kwargs):
         """As Keras's; the one optimiser trains all three networks.

@@ -69,22 +69,18 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
         )
     training, method = config.training, method or config.method
     kind = method_class(method)
-    annealed = kind.annealed if training.schedule is None else training.schedule == "cosine"
-
-    def scheduled(rate):
-        return vt.schedules.Annealed(rate) if annealed else rate
-
+    rates = [training.learning_rate, training.enhancement_learning_rate]
+    if training.schedule is None:
+        rates = [kind.learning_rate(rate) for rate in rates]
     if training.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(scheduled(training.learning_rate))
+        optimizer = keras.optimizers.Adam(rates[0])
     else:
-        rate = scheduled(training.learning_rate)
-        optimizer = keras.optimizers.SGD(rate, momentum=training.momentum)
+        optimizer = keras.optimizers.SGD(rates[0], momentum=training.momentum)
     settings = config.settings if method == config.method else {}
     model = kind(network, seed=config.seed, **settings)
     further = {}
     if method == "valen":
-        rate = scheduled(training.enhancement_learning_rate)
-        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)
+        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rates[1])
     # An epoch in one call: on a small network Python takes longer than the arithmetic.
     steps = -(-len(train_part) // training.batch_size)
     model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)

@@ -16,7 +16,7 @@ from valen_tf.experiments.sources import prepare, read_csv, read_features
 
 NETWORKS = ("linear", "mlp", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
-SCHEDULES = (None, "constant", "cosine")
+SCHEDULES = (None, "constant")
 
 
 def train(config, folder, *, report=print):

@@ -5,18 +5,16 @@ import math
 
 from valen_tf import experiments
 
+_LAMBDA_AND_EPSILON = {
+    "settings.compatibility_weight": (0.1, 10.0),
+    "settings.prior_concentration": (1e-3, 1.0),
+}
 _RATE_AND_DECAY = {"training.learning_rate": (1e-3, 1e-1), "network.weight_decay": (1e-5, 1e-2)}
 
 # What is searched by default: of VALEN the paper's lambda and epsilon, else what the method's own paper
 # tunes. A range is (low, high), on a logarithmic scale; of integers if both are integers.
 SPACES = {
-    **dict.fromkeys(
-        ("valen", "valen_paper"),
-        {
-            "settings.compatibility_weight": (0.1, 10.0),
-            "settings.prior_concentration": (1e-3, 1.0),
-        },
-    ),
+    **dict.fromkeys(("valen", "valen_paper"), _LAMBDA_AND_EPSILON),
     "valen_authors": {
         "settings.compatibility_weight": (1.0, 50.0),
         "settings.kl_weight": (1e-3, 1.0),
