@@ -38,7 +38,7 @@ def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=F
         train_part.batches(training.batch_size, seed=config.seed),
         epochs=training.epochs,
         validation_data=test.batches(1000, shuffle=False) if held_out is None else None,
-        validation_freq=_sparse(training.epochs) if sparse else 1,
+        validation_freq=sparse_epochs(training.epochs) if sparse else 1,
         callbacks=[
             *schedule(config, method),
             *watched,
@@ -160,8 +160,8 @@ def open_model(folder):
     )
 
 
-def _sparse(epochs):
-    """Every tenth epoch, and the last ten."""
+def sparse_epochs(epochs):
+    """Every tenth epoch, and the last ten: those whose accuracy is taken where every one would be dear."""
     return [epoch for epoch in range(1, epochs + 1) if epoch % 10 == 0 or epoch > epochs - 10]
 
 

@@ -111,6 +111,8 @@ def _train(run, folder):
         else metrics.recovery(distributions, data.train.labels),
         "convergence": history.get("convergence"),
         "candidates": data.train.average_candidates,
+        "course": _course(history, config.training.epochs),
+        "trust": float(model.tables["trust"].numpy()) if "trust" in _tables(model) else None,
     }
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
     for key, values in history.items():
@@ -121,6 +123,26 @@ def _train(run, folder):
     record["peak_gigabytes"] = _peak()
     state.unlink(missing_ok=True)
     return record, arrays
+
+
+def _course(history, epochs):
+    """Test accuracy and training terms at the epochs whose accuracy was taken, or none."""
+    if not history:
+        return None
+    from valen_tf.experiments.models import sparse_epochs
+
+    taken = sparse_epochs(epochs)
+    course = {"epoch": taken, "accuracy": history["val_accuracy"]}
+    for name, values in history.items():
+        if not name.startswith("val_") and len(values) == epochs:
+            # Keras's "accuracy" on the training part is the share of predictions inside the set.
+            name = {"accuracy": "covering_rate"}.get(name, name)
+            course[name] = [values[epoch - 1] for epoch in taken]
+    return {name: np.round(values, 5).tolist() for name, values in course.items()}
+
+
+def _tables(model):
+    return getattr(model, "tables", {})
 
 
 def _selected(run, folder, record):

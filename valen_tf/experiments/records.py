@@ -15,6 +15,10 @@ A record says which cell of which table or figure it belongs to, what was run, a
     selected           {rule: {epoch, score, accuracy}} of the epochs that label-free scores choose, or null
     recovered          share of training labels that the label distributions recover, or null
     convergence        mean absolute change of the label distributions at each epoch, or null
+    course             test accuracy and training terms at every tenth epoch and the last ten, or null
+    trust              share of the posterior in VALEN's target, or null
+
+The last two are missing in old records.
 
 The arrays: `probabilities` [test examples, classes] and `labels` [test examples]; for methods that
 recover them `distributions` and `candidates` [examples, classes], `train_labels` [examples] and
