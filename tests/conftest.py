@@ -8,6 +8,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import valen_tf as vt
 
@@ -65,6 +66,14 @@ def compiled(
     optimizer = keras.optimizers.SGD(rate, momentum=0.9)
     model.compile(optimizer, metrics=list(metrics), run_eagerly=eager)
     return model
+
+
+def drawn(model, alpha, index, draw=0):
+    """The step's draws, which are made in the order of the examples' numbers."""
+    seed = tf.random.experimental.stateless_fold_in(model.step_seed(), draw)
+    order = np.argsort(index)
+    log_d = vt.dirichlet.log_sample(tf.constant(alpha[order], tf.float32), seed=seed)
+    return np.exp(log_d.numpy()[np.argsort(order)])
 
 
 def schedule(warm_up=2, rebuild=2):

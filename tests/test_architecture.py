@@ -17,6 +17,7 @@ FLOORS = {
     "metrics": 0,
     "neighbours": 0,
     "replicas": 0,
+    "trust": 0,
     "candidates": 1,
     "readers": 1,
     "callbacks": 1,

@@ -31,8 +31,11 @@ def test_logs_every_term_finite_and_their_sum_as_the_loss(trained):
     model, _, history = trained
     assert set(history) == {*model.term_names, "loss", "accuracy"}
     assert np.isfinite([*history.values()]).all()
-    total = np.sum([history[term] for term in model.term_names], axis=0)
-    np.testing.assert_allclose(total, history["loss"], rtol=1e-4, atol=1e-6)
+    rest = history["loss"] - np.sum([history[term] for term in model.term_names], axis=0)
+    penalty = (
+        float(tf.add_n(model.losses)) if model.losses else 0.0
+    )  # of the weights as they are now
+    np.testing.assert_allclose(rest, penalty, atol=1e-3 if penalty else 2e-4 * max(history["loss"]))
 
 
 def test_label_distributions_live_on_the_candidates(trained):
@@ -86,7 +89,7 @@ def test_singleton_sets_make_the_classification_term_cross_entropy(method):
     np.testing.assert_allclose(terms["classification"], expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS[1:])  # Valen: tests/test_valen.py, with every batch size
+@pytest.mark.parametrize("method", METHODS[1:-1])  # Valen's: tests/test_valen.py, every batch size
 def test_a_batch_of_one_trains(method):
     dataset = blobs(5)
     model = compiled(method, dataset, rate=0.01, eager=True)

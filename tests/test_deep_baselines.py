@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, schedule
+from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
 from valen_tf import losses, metrics
@@ -332,8 +332,7 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     raw = model.encoder(features).numpy()
     masked = np.exp(log_softmax(raw)) * sets
     masked /= masked.sum(axis=1, keepdims=True)
-    sample = tf.constant(masked + 0.01, tf.float32)
-    d = np.exp(vt.dirichlet.log_sample(sample, seed=model.step_seed()))
+    d = drawn(model, masked + 0.01, index)
     expected = {"classification": -(target * log_softmax(logits)).sum(axis=1)}
     expected["compatibility"] = 20 * -(stored * log_softmax(raw)).sum(axis=1)
     standard = (features - dataset.features.mean(axis=0)) / dataset.features.std(axis=0)

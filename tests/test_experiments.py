@@ -345,8 +345,8 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "method=magic"], "`method` must be one of valen, valen_non"),
-        (["train", "--method", "magic"], "`method` must be one of valen, valen_non"),
+        (["train", "method=magic"], "`method` must be one of valen, valen_paper"),
+        (["train", "--method", "magic"], "`method` must be one of valen, valen_paper"),
         (["train", "training.optimizer=lion"], "`training.optimizer` must be one of sgd, adam"),
         (
             ["train", "--method", "proden", "settings.momentum=0.5"],

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, schedule
-from test_valen import drawn
+from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
 from valen_tf import graph

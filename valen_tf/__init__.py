@@ -29,7 +29,7 @@ _OBJECTS = {
     "PartialLabelDataset": "data",
     "PartialLabelModel": "model",
     "Valen": "valen",
-    "ValenPaper": "valen_paper",
+    "ValenPaper": "valen",
     "load_model": "saving",
 }
 __all__ = [*_MODULES, *_OBJECTS, "__version__"]

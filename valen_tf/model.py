@@ -56,12 +56,7 @@ class PartialLabelModel(DistributedModel):
     @classmethod
     def default_optimizer(cls):
         """The classifier's optimiser where `compile` names none: that of the method's literature."""
-        return keras.optimizers.SGD(cls.learning_rate(1e-2), momentum=0.9)
-
-    @classmethod
-    def learning_rate(cls, rate):
-        """The course of a learning rate that starts at `rate`: constant, as in the methods' literature."""
-        return rate
+        return keras.optimizers.SGD(1e-2, momentum=0.9)
 
     def label_distributions(self):
         """What was recovered for each training example: [examples, classes], zero off the candidates."""

@@ -3,7 +3,7 @@
 import keras
 
 # Imported for what they register with Keras, so that a file of any method can be read.
-from valen_tf import metrics, valen, valen_paper  # noqa: F401
+from valen_tf import metrics, valen  # noqa: F401
 from valen_tf.baselines import deep, valen_authors  # noqa: F401
 
 

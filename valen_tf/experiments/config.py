@@ -52,7 +52,6 @@ class Training:
     learning_rate: float = 0.01
     momentum: float = 0.9  # of SGD
     enhancement_learning_rate: float = 1e-2
-    schedule: str | None = None  # of both rates: "constant", or none for the method's own course
 
 
 @dataclasses.dataclass(frozen=True)

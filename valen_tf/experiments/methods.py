@@ -7,7 +7,7 @@ import inspect
 # classical one a scikit-learn estimator.
 METHODS = {
     "valen": ("valen_tf.valen", "Valen"),
-    "valen_paper": ("valen_tf.valen_paper", "ValenPaper"),
+    "valen_paper": ("valen_tf.valen", "ValenPaper"),
     "valen_non": ("valen_tf.baselines", "ValenNon"),
     "valen_authors": ("valen_tf.baselines", "ValenAuthors"),
     "proden": ("valen_tf.baselines", "Proden"),

@@ -69,18 +69,16 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
         )
     training, method = config.training, method or config.method
     kind = method_class(method)
-    rates = [training.learning_rate, training.enhancement_learning_rate]
-    if training.schedule is None:
-        rates = [kind.learning_rate(rate) for rate in rates]
     if training.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(rates[0])
+        optimizer = keras.optimizers.Adam(training.learning_rate)
     else:
-        optimizer = keras.optimizers.SGD(rates[0], momentum=training.momentum)
+        optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
     settings = config.settings if method == config.method else {}
     model = kind(network, seed=config.seed, **settings)
     further = {}
     if method == "valen":
-        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rates[1])
+        rate = training.enhancement_learning_rate
+        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)
     # An epoch in one call: on a small network Python takes longer than the arithmetic.
     steps = -(-len(train_part) // training.batch_size)
     model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)

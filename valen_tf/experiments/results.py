@@ -39,6 +39,7 @@ def write(folder, path="RESULTS.md", assets=None):
         _shortfalls(records),
         *_tables(records, page),
         _choice_of_epoch(records),
+        _courses(records),
         _overall(records, page),
         gallery.paper_figures(records, page),
         _recovered(records),
@@ -168,6 +169,36 @@ def _choice_of_epoch(records):
         lines.append(
             markdown_row([method_title(method), str(len(own)), *(f"{mean:.2f}" for mean in means)])
         )
+    return "\n".join([*lines, ""])
+
+
+def _courses(records):
+    """Whether a method keeps what it has learned to the end of the schedule."""
+    cells = {}
+    for record in records:
+        if record["table"] in paper.TABLES and record.get("course"):
+            key = record["table"], record["data"], record["method"]
+            cells.setdefault(key, []).append(record["course"])
+    if not cells:
+        return ""
+    header = ["", "method", "trials", "best", "at epoch", "last", "last minus best"]
+    lines = [
+        "## Over the whole schedule",
+        "",
+        "Accuracy (%) of the best epoch by test labels, which nobody can choose, and of the last one, "
+        "means over the trials; taken every tenth epoch and at the last ten:",
+        "",
+        markdown_row(header),
+        markdown_row(["---", "---", *["---:"] * 5]),
+    ]
+    for (table, data, method), courses in cells.items():
+        best = [int(np.argmax(course["accuracy"])) for course in courses]
+        tops = [100 * c["accuracy"][place] for c, place in zip(courses, best, strict=True)]
+        lasts = [100 * course["accuracy"][-1] for course in courses]
+        epochs = [c["epoch"][place] for c, place in zip(courses, best, strict=True)]
+        cell = [gallery.setting(table, data), method_title(method), str(len(courses))]
+        cell += [f"{np.mean(tops):.2f}", f"{np.mean(epochs):.0f}", f"{np.mean(lasts):.2f}"]
+        lines.append(markdown_row([*cell, f"{np.mean(lasts) - np.mean(tops):+.2f}"]))
     return "\n".join([*lines, ""])
 
 

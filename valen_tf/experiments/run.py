@@ -16,7 +16,6 @@ from valen_tf.experiments.sources import prepare, read_csv, read_features
 
 NETWORKS = ("linear", "mlp", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
-SCHEDULES = (None, "constant")
 
 
 def train(config, folder, *, report=print):
@@ -145,11 +144,9 @@ def check_names(config):
     for name, value, known in (
         ("network.name", config.network.name, NETWORKS),
         ("training.optimizer", config.training.optimizer, OPTIMIZERS),
-        ("training.schedule", config.training.schedule, SCHEDULES),
     ):
         if value not in known:
-            names = ", ".join(str(name) for name in known)
-            raise ValueError(f"`{name}` must be one of {names}. Received: {value!r}")
+            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value!r}")
 
 
 def _check_folder(folder, config):

@@ -7,7 +7,7 @@ from valen_tf import dirichlet, graph, losses
 from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
 from valen_tf.replicas import Place
-from valen_tf.valen import Valen, decoder
+from valen_tf.valen.default import Valen, decoder
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
@@ -128,11 +128,6 @@ class ValenPaper(Valen):
         """The observation model."""
         return decoder(self.num_classes, self.hidden_units, self.seed, _decay(self.weight_decay))
 
-    @classmethod
-    def learning_rate(cls, rate):
-        """The rate itself: the paper's are constant."""
-        return rate
-
     def compile(self, optimizer=None, *, enhancement_optimizer=None, **kwargs):
         """As Keras's; the one optimiser trains all three networks.
 
@@ -169,7 +164,7 @@ class ValenPaper(Valen):
     def get_config(self):
         """Constructor arguments."""
         config = super().get_config()
-        for fixed in ("label_weight", "graph_weight", "kl_weight", "trust"):
+        for fixed in ("label_weight", "graph_weight", "kl_weight", "trust", "trust_steps"):
             del config[fixed]
         own = ("num_samples", "rebuild", "weight_decay")
         return {**config, **{name: getattr(self, name) for name in own}}

@@ -11,7 +11,6 @@ from valen_tf.checks import check_settings
 from valen_tf.encoder import GraphEncoder
 from valen_tf.enhancement import LabelEnhancement
 
-DECAY_STEPS = 10_000  # after so many steps the learning rates are half of what they were
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbours by
 
 
@@ -26,6 +25,7 @@ class Valen(LabelEnhancement):
 
     How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
     the examples out, and their candidate sets tell how far neighbours can be trusted (`valen_tf.trust`).
+    That share falls with the steps, as the classifier takes in what the neighbours say.
     `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
@@ -37,8 +37,9 @@ class Valen(LabelEnhancement):
         label_weight: Weight of the candidate sets' reconstruction.
         graph_weight: Weight of the graph's reconstruction.
         kl_weight: Weight of the KL divergence from the prior.
-        trust: Share of the posterior in the classifier's target, from 0 (the classifier's own confidence,
-            as without label enhancement) to 1 (the paper's); learned from the data by default.
+        trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
+            confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
+        trust_steps: Number of steps after which half of the trust is left; infinite for a trust that stays.
         num_neighbours: Neighbours of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
@@ -78,6 +79,7 @@ class Valen(LabelEnhancement):
         graph_weight=3.0,
         kl_weight=0.1,
         trust=None,
+        trust_steps=20_000,
         num_neighbours=10,
         hidden_units=64,
         seed=0,
@@ -93,7 +95,11 @@ class Valen(LabelEnhancement):
                 "graph_weight": graph_weight,
                 "kl_weight": kl_weight,
             },
-            positive={"prior_concentration": prior_concentration, "hidden_units": hidden_units},
+            positive={
+                "prior_concentration": prior_concentration,
+                "trust_steps": trust_steps,
+                "hidden_units": hidden_units,
+            },
             shares={} if trust is None else {"trust": trust},
         )
         self.compatibility_weight = compatibility_weight
@@ -102,6 +108,7 @@ class Valen(LabelEnhancement):
         self.graph_weight = graph_weight
         self.kl_weight = kl_weight
         self.trust = trust
+        self.trust_steps = trust_steps
         self.hidden_units = hidden_units
 
         self._concentration = tf.function(
@@ -135,9 +142,9 @@ class Valen(LabelEnhancement):
 
         Args:
             classifier: A functional or sequential Keras model from features to logits.
-            **settings: Those of `valen_tf.valen_paper.ValenPaper`.
+            **settings: Those of `ValenPaper`.
         """
-        from valen_tf.valen_paper import ValenPaper
+        from valen_tf.valen.published import ValenPaper  # which is made of this class
 
         return ValenPaper(classifier, **settings)
 
@@ -177,9 +184,13 @@ class Valen(LabelEnhancement):
     def target(self, logits, concentration, candidates):
         """What the classifier learns from [batch, classes]: its own opinion and the posterior mean, pooled.
 
-        Restricted to the candidates, softmax^(1 - trust) mean^trust, renormalised.
+        Restricted to the candidates, softmax^(1 - trust) mean^trust, renormalised. The trust falls as
+        1 / (1 + step / trust_steps): what the classifier has taken in of its neighbours' opinion is part of
+        its own. A trust that stays counts that opinion again in every step, until encoder and classifier
+        have followed each other away from what they knew.
         """
-        trust = self.tables["trust"]
+        step = tf.cast(self.optimizer.iterations, tf.float32)
+        trust = self.tables["trust"] / (1.0 + step / self.trust_steps)
         log_mean = tf.math.log(dirichlet.mean(concentration))
         return losses.confidence((1.0 - trust) * logits + trust * log_mean, candidates)
 
@@ -227,6 +238,7 @@ class Valen(LabelEnhancement):
         withheld = np.zeros(len(candidates), bool)
         withheld[order[: int(WITHHELD * len(candidates))]] = True
         self.tables["withheld"].assign(withheld)
+        self.tables["trust"].assign(np.nan)  # until the first graph is there
 
     def forget_features(self):
         """Drops the graph, and what goes with it."""
@@ -248,7 +260,7 @@ class Valen(LabelEnhancement):
             previous=self.tables["neighbours"].numpy() if self.has_graph else None,
         )
         adjacency = self.adjacency(found)
-        if not self.has_graph:
+        if np.isnan(self.tables["trust"].numpy()):
             self.tables["trust"].assign(self.learned_trust(adjacency))
         normalised = graph.normalise(adjacency)
         # The scale of a network's embedding is arbitrary and grows; that of the candidates is not.
@@ -301,10 +313,9 @@ class Valen(LabelEnhancement):
         """As Keras's, with a second optimiser.
 
         Args:
-            optimizer: The classifier's optimiser; by default the paper's SGD, 1e-2 with momentum 0.9, whose
-                rate falls with the steps (`learning_rate`).
-            enhancement_optimizer: That of the encoder and the decoder; by default AdamW, whose weight decay
-                keeps the encoder's weights from growing without end, at a rate that falls likewise.
+            optimizer: The classifier's optimiser; by default the paper's SGD, 1e-2 with momentum 0.9.
+            enhancement_optimizer: That of the encoder and the decoder; by default AdamW, 1e-2, whose weight
+                decay keeps the encoder's weights from growing without end.
             **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
         """
         super().compile(optimizer, **kwargs)
@@ -315,25 +326,13 @@ class Valen(LabelEnhancement):
             self.enhancement_optimizer.build(self._enhancement_variables())
 
     @classmethod
-    def default_enhancement_optimizer(cls, learning_rate=None):
+    def default_enhancement_optimizer(cls, learning_rate=1e-2):
         """The encoder's and the decoder's optimiser where `compile` names none.
 
         Args:
-            learning_rate: A number or a Keras schedule instead of 1e-2 and its decay.
+            learning_rate: A number or a Keras schedule.
         """
-        rate = cls.learning_rate(1e-2) if learning_rate is None else learning_rate
-        return keras.optimizers.AdamW(rate, weight_decay=0.01)
-
-    @classmethod
-    def learning_rate(cls, rate):
-        """A rate that falls as 1 / (1 + step / 10,000).
-
-        Classifier and encoder each learn from what the other says now: with steps of constant size they
-        follow each other for ever, with steps that fall as 1/t they come to rest (Robbins & Monro, 1951;
-        Borkar, 1997, for two learners). A schedule by steps needs no number of epochs, and is the same in
-        a resumed run.
-        """
-        return keras.optimizers.schedules.InverseTimeDecay(rate, DECAY_STEPS, 1.0)
+        return keras.optimizers.AdamW(learning_rate, weight_decay=0.01)
 
     def _enhancement_variables(self):
         return [*self.encoder.trainable_variables, *self.decoder.trainable_variables]
@@ -372,6 +371,7 @@ _SETTINGS = (
     "graph_weight",
     "kl_weight",
     "trust",
+    "trust_steps",
     "hidden_units",
 )
 
