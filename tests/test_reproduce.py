@@ -190,10 +190,14 @@ def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
             history = arrays["history_val_accuracy"]
             assert record["accuracy"] == pytest.approx(history[-1], abs=1e-6)
             assert record["accuracy_last_10"] == pytest.approx(history.mean(), abs=1e-6)
+            assert record["course"]["epoch"] == [1, 2]
+            assert record["course"]["accuracy"] == pytest.approx(history.tolist(), abs=1e-5)
+            assert set(record["course"]) >= {"loss", "classification", "covering_rate"}
             assert set(record["selected"]) == {"covering_rate", "approximated_accuracy"}
             assert all(choice["epoch"] in (1, 2) for choice in record["selected"].values())
         else:
             assert record["accuracy_last_10"] is None and record["selected"] is None
+            assert record["course"] is None and record["trust"] is None
     assert "PL-kNN" in page.read_text() and "Dermatology" in page.read_text()
     assert "PRODEN" in (tmp_path / "out" / "summary.md").read_text()
     assert not list((tmp_path / "out" / "running").rglob("*.npz"))

@@ -176,6 +176,19 @@ def test_a_page_says_where_valen_falls_short(tmp_path):
     assert row in text
 
 
+def test_a_page_says_what_is_kept_to_the_end_of_the_schedule(tmp_path):
+    courses = [[0.5, 0.8, 0.7], [0.5, 0.6, 0.7]]
+    runs = [
+        {**run, "course": {"epoch": [10, 20, 30], "accuracy": course}}
+        for run, course in zip(cell("table1", "kmnist", "valen", [0.7, 0.7]), courses, strict=True)
+    ]
+    store(tmp_path / "records", [*runs, *cell("table1", "kmnist", "proden", [0.6])])
+    text = results.write(tmp_path / "records", tmp_path / "RESULTS.md").read_text()
+    section = text.partition("## Over the whole schedule")[2]
+    row = "| Table 1, Kuzushiji-MNIST | VALEN | 2 | 75.00 | 25 | 70.00 | -5.00 |"
+    assert row in section and "PRODEN" not in section.partition("##")[0]
+
+
 def test_a_page_of_one_run(tmp_path):
     store(tmp_path / "records", cell("table5", "lost", "valen", [0.7]))
     page = results.write(tmp_path / "records", tmp_path / "RESULTS.md")
