@@ -103,9 +103,7 @@ def run(options, settings, train, validation):
             settings["num_neighbours"] = int(settings["num_neighbours"])
         rate = settings.pop("enhancement_learning_rate", 1e-2)
         model = vt.Valen(network, seed=options.seed, **settings)
-        model.compile(
-            optimizer, enhancement_optimizer=vt.Valen.default_enhancement_optimizer(rate)
-        )
+        model.compile(optimizer, enhancement_optimizer=vt.Valen.default_enhancement_optimizer(rate))
     model.fit(train.batches(100, seed=options.seed), epochs=options.epochs, verbose=0)
     probabilities = model.predict(validation, verbose=0)
     return np.array(list(vt.metrics.label_free(probabilities, validation.candidates).values()))

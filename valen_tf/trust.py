@@ -31,7 +31,7 @@ def neighbours_share(own, neighbours, candidates):
     Example:
         >>> sets = np.tile(np.eye(2), (50, 1))
         >>> knows, guesses = np.log(0.8 * sets + 0.1), np.log(np.full((100, 2), 0.5))
-        >>> neighbours_share(knows, guesses, sets) < 0.1 < 0.9 < neighbours_share(guesses, knows, sets)
+        >>> neighbours_share(knows, guesses, sets) < 0.2 < 0.8 < neighbours_share(guesses, knows, sets)
         True
     """
     own, neighbours = np.asarray(own, np.float64), np.asarray(neighbours, np.float64)
