@@ -149,8 +149,8 @@ class ValenPaper(Valen):
 
     def apply_gradients(self, tape, loss):
         """Updates all three networks, in the warm-up the classifier alone."""
-        enhancing = self.trained_variables() if self.enhancing else None
-        variables = enhancing or self.classifier.trainable_variables
+        whole, part = self.trained_variables(), self.classifier.trainable_variables
+        variables = whole if self.enhancing else part
         self.optimizer.apply(tape.gradient(loss, variables), variables)
 
     def optimizers(self):
