@@ -7,7 +7,11 @@ import tensorflow as tf
 
 from valen_tf import networks
 
-MAKERS = [networks.linear, lambda *a, **k: networks.mlp(*a, hidden_units=(7, 5), **k)]
+MAKERS = [
+    networks.linear,
+    lambda *a, **k: networks.mlp(*a, hidden_units=(7, 5), **k),
+    lambda *a, **k: networks.mlp(*a, hidden_units=(7, 5), batch_normalization=False, **k),
+]
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -47,6 +51,12 @@ def test_the_default_mlp_is_the_authors():
     widths = [layer.units for layer in network.layers if isinstance(layer, keras.layers.Dense)]
     assert widths == [300, 301, 302, 303, 10]
     assert network.layers[-1].input.shape == (None, 303)
+
+
+def test_without_batch_normalization_every_layer_has_a_bias():
+    network = networks.mlp((28, 28), 10, hidden_units=(784, 784, 784), batch_normalization=False)
+    assert not [n for n in network.layers if isinstance(n, keras.layers.BatchNormalization)]
+    assert network.count_params() == 3 * (784 * 784 + 784) + 784 * 10 + 10
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -173,7 +173,9 @@ def test_runs_become_records_tables_and_a_page(dermatology, tmp_path):
     )
     told = [line.partition("(")[2] for line in lines]
     assert [text.partition(",")[0] for text in told[1:4]] == ["1 of 4", "2 of 4", "3 of 4"]
-    assert all(text.endswith("s left)") for text in told[1:4]) and told[4] == "4 of 4)"
+    # In seconds, or on a busy machine in minutes.
+    assert all(text.endswith(("s left)", "min left)")) for text in told[1:4])
+    assert told[4] == "4 of 4)"
     found = records.read(tmp_path / "out" / "records")
     assert len(found) == 4 and {record["method"] for record in found} == {"proden", "plknn"}
     for record in found:

@@ -39,18 +39,23 @@ def mlp(
     num_classes,
     *,
     hidden_units=(300, 301, 302, 303),
+    batch_normalization=True,
     moments=None,
     weight_decay=0.0,
     seed=0,
 ):
-    """A multilayer perceptron with batch normalisation, the paper's for the MNIST family.
+    """A multilayer perceptron, the paper's for the MNIST family.
 
-    The default widths are those of the authors' public code; the embedding is the last hidden layer.
+    The default is the network of the authors' public code for instance-dependent candidate sets. For
+    uniform ones that code has 784-784-784 hidden units with biases and without batch normalisation.
+    The embedding is the last hidden layer.
 
     Args:
         feature_shape: Shape of one example's features.
         num_classes: Number of classes.
         hidden_units: Width of each hidden layer.
+        batch_normalization: Whether each hidden layer is normalised over the batch; where it is not, it
+            has a bias.
         moments: `(mean, std)` of the training features, to standardise inside the network.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights.
@@ -67,12 +72,14 @@ def mlp(
     for depth, units in enumerate(hidden_units):
         hidden = layers.Dense(
             units,
-            use_bias=False,  # batch normalisation has its own
+            use_bias=not batch_normalization,  # which has its own
             kernel_initializer=keras.initializers.GlorotUniform(seed + depth),
             kernel_regularizer=_decay(weight_decay),
+            bias_regularizer=_decay(weight_decay),
             name=f"dense_{depth + 1}",
         )(hidden)
-        hidden = _normalise(hidden, weight_decay, f"normalise_{depth + 1}")
+        if batch_normalization:
+            hidden = _normalise(hidden, weight_decay, f"normalise_{depth + 1}")
         hidden = layers.ReLU(name=f"relu_{depth + 1}")(hidden)
     logits = _logits(hidden, num_classes, weight_decay, seed + len(hidden_units))
     return keras.Model(inputs, logits, name="mlp")

@@ -37,6 +37,7 @@ class Network:
 
     name: str = "mlp"
     hidden_units: tuple[int, ...] = (128, 64)
+    batch_normalization: bool = True  # of the MLP
     weight_decay: float = 1e-4
 
 

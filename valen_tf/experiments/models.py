@@ -63,6 +63,7 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     }
     if config.network.name == "mlp":
         options["hidden_units"] = config.network.hidden_units
+        options["batch_normalization"] = config.network.batch_normalization
     if network is None:
         network = getattr(vt.networks, config.network.name)(
             train_part.feature_shape, train_part.num_classes, **options
