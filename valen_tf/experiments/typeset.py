@@ -35,7 +35,7 @@ def percent(mean, std, trials=paper.TRIALS, plus_minus="±"):
 def caption(table, rule="last"):
     """The caption of a table, without its number."""
     return (
-        "Classification accuracy (%, mean ± standard deviation over the trials) on "
+        "Classification accuracy (%, mean ± sample standard deviation over the trials) on "
         f"{paper.TABLES[table].subject}, {RULES[rule]}."
     )
 
@@ -217,7 +217,7 @@ class _Sheet:
         if frame["tested"].any():
             words.append(
                 f"{paper.SUPERIOR} / {paper.INFERIOR}: VALEN is significantly better / worse than the "
-                "method (t-test at 0.05, paired over the trials)."
+                "method (Student's t-test of two samples at 0.05, unpaired, as the paper's marks)."
             )
         words.append("Rows “paper”: the published numbers and, in brackets, ours minus theirs.")
         if (frame["trials"] == 0).any():
