@@ -73,6 +73,17 @@ def test_the_rate_of_both_procedures_can_be_set(digits, network):
     assert low.average_candidates < high.average_candidates
 
 
+def test_every_uniform_set_can_be_given_a_wrong_label(digits):
+    plain, rule = (
+        corruption.corrupt(digits, "uniform", rate=0.1, at_least_one_wrong=chosen, seed=3)
+        for chosen in (False, True)
+    )
+    lonely = plain.candidates.sum(axis=1) == 1
+    assert lonely.sum() > 100  # 0.9^9 of 600
+    np.testing.assert_array_equal(rule.candidates[~lonely], plain.candidates[~lonely])
+    assert (rule.candidates[lonely].sum(axis=1) == 2).all() and rule.label_coverage == 1
+
+
 def test_a_corrupted_set_can_be_saved_and_loaded(digits, tmp_path):
     corrupted = corruption.corrupt(digits, "uniform", seed=3)
     corrupted.save(tmp_path / "digits.npz")
@@ -125,6 +136,8 @@ def test_a_network_that_does_not_fit_is_refused(digits, network):
         corruption.corrupt(digits, network=probabilities)
     with pytest.raises(ValueError, match="`network` is for procedure='instance_dependent'"):
         corruption.corrupt(digits, "uniform", network=network)
+    with pytest.raises(ValueError, match="`at_least_one_wrong` is for procedure='uniform'"):
+        corruption.corrupt(digits, at_least_one_wrong=True, network=network)
 
 
 def test_the_authors_network_gives_mnist_its_known_number_of_candidates(real_data):
@@ -185,6 +198,7 @@ def test_the_command_line_corrupts_and_describes(clean_network_file, tmp_path, c
         "examples": 1438,
         "procedure": "instance_dependent",
         "rate": 0.3,
+        "at_least_one_wrong": False,
         "seed": 4,
         "network_sha256": digest,
         "average_candidates": expected.average_candidates,
@@ -197,7 +211,11 @@ def test_the_command_line_corrupts_uniformly(tmp_path):
     assert corrupt_command(tmp_path / "uniform.npz", "--procedure", "uniform") == 0
     description = json.loads((tmp_path / "uniform.json").read_text())
     assert description["rate"] == 0.5 and description["network_sha256"] is None
-    assert 5 < description["average_candidates"] < 6
+    assert 5 < description["average_candidates"] < 6 and not description["at_least_one_wrong"]
+    options = "--procedure", "uniform", "--rate", 0.0, "--at-least-one-wrong"
+    assert corrupt_command(tmp_path / "two.npz", *options) == 0
+    description = json.loads((tmp_path / "two.json").read_text())
+    assert description["average_candidates"] == 2 and description["at_least_one_wrong"]
 
 
 def test_the_command_line_refuses_in_one_line(clean_network_file, tmp_path, capsys):
@@ -209,6 +227,7 @@ def test_the_command_line_refuses_in_one_line(clean_network_file, tmp_path, caps
         ("is known for mnist", "--network", __file__),
         ("`network` is for", "--procedure", "uniform", "--network", clean_network_file),
         ("must be in [0, 1]", "--procedure", "uniform", "--rate", 1.3),
+        ("is for procedure='uniform'", "--network", clean_network_file, "--at-least-one-wrong"),
         ("must end in .npz", "--out", tmp_path / "digits.csv"),
     ):
         assert corrupt_command(out, *options) == 2

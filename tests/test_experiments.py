@@ -80,6 +80,17 @@ def test_a_config_survives_being_stored(tmp_path):
     assert read_config(tmp_path / "config.yaml") == config
 
 
+def test_a_config_chooses_that_every_uniform_set_has_a_wrong_label():
+    uniform = ["data.corruption=uniform", "data.rate=0"]
+    plain, rule = (
+        prepare(read_config(overrides=[*uniform, *more])).train
+        for more in ([], ["data.at_least_one_wrong=true"])
+    )
+    assert plain.average_candidates == 1 and rule.average_candidates == 2
+    with pytest.raises(TypeError, match="`at_least_one_wrong`.*bool"):
+        read_config(overrides=["data.at_least_one_wrong=1"])
+
+
 def test_overrides_reach_every_section():
     config = read_config(
         overrides=["training.learning_rate=1e-4", "network.hidden_units=[3]", "method=valen_non"]

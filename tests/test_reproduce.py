@@ -1,6 +1,7 @@
 """The grid: its runs, each done once, and that a kill or a second process harms nothing."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -226,6 +227,38 @@ def test_all_methods_of_a_trial_see_the_same_candidate_sets(dermatology, tmp_pat
     assert not np.array_equal(
         recording._prepared(other, tmp_path).train.candidates, fresh.candidates
     )
+
+
+def test_candidate_sets_are_kept_by_their_rule_and_old_ones_stay_valid(dermatology, tmp_path):
+    options = {key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs")}
+    config = grid.runs(["table4"], methods=["proden"], **options)[0].config
+    kept = recording._candidates_file(config, tmp_path)
+    data = dataclasses.asdict(config.data)
+    assert not data.pop("at_least_one_wrong")
+    # As the key was before the rule could be chosen.
+    key = {"data": data, "seed": config.seed, "version": vt.__version__}
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    assert kept == tmp_path / "candidates" / f"dermatology-{digest[:16]}.npy"
+    data = dataclasses.replace(config.data, at_least_one_wrong=True)
+    rule = dataclasses.replace(config, data=data)
+    assert recording._candidates_file(rule, tmp_path) != kept
+    assert recording._prepared(config, tmp_path).train.candidates.sum(axis=1).min() == 1
+    assert recording._prepared(rule, tmp_path).train.candidates.sum(axis=1).min() == 2
+
+
+def test_a_record_from_before_a_key_is_still_the_record_of_its_run(dermatology, tmp_path):
+    options = {key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs")}
+    run = grid.runs(["table4"], methods=["plknn"], **options)[0]
+    recording.execute(run, tmp_path)
+    path = tmp_path / "records" / f"{run.name}.json"
+    record = json.loads(path.read_text())
+    del record["config"]["data"]["at_least_one_wrong"]
+    path.write_text(json.dumps(record))
+    assert recording.is_done(run, tmp_path)
+    data = dataclasses.replace(run.config.data, at_least_one_wrong=True)
+    other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(other, tmp_path)
 
 
 def test_an_image_is_kept_for_every_distribution_that_is():

@@ -77,7 +77,7 @@ def test_a_paired_test_sees_through_the_spread_between_folds():
 
 
 SPREAD = np.array([-1.0, -0.5, 0.0, 0.5, 1.0]) / np.sqrt(0.625)  # mean 0, sample deviation 1
-# Where rounding may have decided: p is 0.059, 0.028 and 0.044 by the printed digits.
+# p is 0.059, 0.028 and 0.044 by the printed digits; of the second, rounding can be the reason.
 OTHERWISE = [
     ("table1", "cifar10", "proden"),
     ("table2", "mnist", "rc"),
@@ -220,6 +220,8 @@ def test_notes_say_what_is_not_the_papers_protocol():
     assert text("table2", "mnist", VALEN, rate=0.5) == ""
     assert text("table2", "mnist", VALEN, rate=0.3) == "flipping probability 0.3"
     assert text("table1", "mnist", VALEN, rate=0.4) == "mean flipping probability 0.4"
+    rule = {"data": {"at_least_one_wrong": True}}
+    assert text("table2", "mnist", VALEN, config=rule) == "at least one wrong label in every set"
     mixed = cell("table5", "lost", "valen", VALEN[:4])
     mixed.append(record("table5", "lost", "valen", 4, 0.7, schedule=short))
     assert tables.note(mixed) == f"{short} or the paper's schedule"
@@ -231,6 +233,14 @@ def test_runs_of_two_rates_are_not_one_cell():
     )
     with pytest.raises(ValueError, match="runs of one `rate`.*table1, mnist, valen"):
         tables.summarize(runs, "table1")
+
+
+def test_runs_of_two_rules_are_not_one_cell():
+    rule = {"data": {"at_least_one_wrong": True}}
+    runs = cell("table2", "mnist", "valen", VALEN[:2])
+    runs.append(record("table2", "mnist", "valen", 2, 0.7, config=rule))
+    with pytest.raises(ValueError, match="one `at_least_one_wrong`.*table2, mnist, valen"):
+        tables.summarize(runs, "table2")
 
 
 def test_wins_count_marks_over_all_tables(lost):
@@ -386,6 +396,16 @@ def test_a_table_says_what_it_shows(lost):
     assert (
         "significantly" not in empty and "Bold" not in empty and f"{MISSING}: no record." in empty
     )
+
+
+def test_a_table_says_how_its_uniform_sets_were_drawn(lost):
+    said = "at least one wrong label in every set"
+    plain = typeset.markdown(cell("table2", "mnist", "valen", VALEN), "table2")
+    assert f"{said} (data.at\\_least\\_one\\_wrong), is not used." in plain
+    ruled = cell("table2", "mnist", "valen", VALEN, config={"data": {"at_least_one_wrong": True}})
+    text = typeset.markdown(ruled, "table2")
+    assert f"All runs: {said}." in text and "is not used" not in text
+    assert said not in typeset.markdown(lost, "table5")
 
 
 def test_a_strange_method_name_does_no_harm(lost):

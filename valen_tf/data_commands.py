@@ -68,6 +68,11 @@ def _add_corruption_commands(data_commands):
         "(0.4 in the authors' code; default: the paper's form, which sets none)",
     )
     corrupt.add_argument(
+        "--at-least-one-wrong",
+        action="store_true",
+        help="uniform: give a wrong label to every set that drew none, as the authors' code does",
+    )
+    corrupt.add_argument(
         "--network",
         metavar="FILE",
         help="clean network: a .keras file, or an .npz file of PyTorch's weights in the authors' "
@@ -158,7 +163,12 @@ def _data_corrupt(options):
     if options.network is not None:
         network = read_network(options.network, options.name, train.feature_shape)
     corrupted = corruption.corrupt(
-        train, options.procedure, rate=rate, network=network, seed=options.seed
+        train,
+        options.procedure,
+        rate=rate,
+        at_least_one_wrong=options.at_least_one_wrong,
+        network=network,
+        seed=options.seed,
     )
     corrupted.save(out)
     description = {
@@ -166,6 +176,7 @@ def _data_corrupt(options):
         "examples": len(corrupted),
         "procedure": options.procedure,
         "rate": rate,
+        "at_least_one_wrong": options.at_least_one_wrong,
         "seed": options.seed,
         "network_sha256": options.network and _sha256(options.network),
         "average_candidates": corrupted.average_candidates,

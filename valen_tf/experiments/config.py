@@ -24,6 +24,9 @@ class Data:
     separator: str = "|"
     corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
     rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
+    at_least_one_wrong: bool = (
+        False  # uniform sets: as in the authors' code, none is the label alone
+    )
     clean_network: str | None = None  # file of the network behind instance-dependent sets
     examples: int | None = None  # train on so many, drawn with the seed; by default on all
     test_fraction: float = 0.2

@@ -208,16 +208,9 @@ def _shown(distributions, train_part, most=2000):
 
 def _prepared(config, folder):
     """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
-    import valen_tf
     from valen_tf.experiments.sources import prepare
 
-    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
-    if config.data.clean_network is not None:
-        network = pathlib.Path(config.data.clean_network).read_bytes()
-        key["network"] = hashlib.sha256(network).hexdigest()
-    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
-    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-    path = folder / "candidates" / name
+    path = _candidates_file(config, folder)
     if path.exists():
         plain = dataclasses.replace(config.data, corruption=None)
         data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
@@ -226,6 +219,23 @@ def _prepared(config, folder):
     data = prepare(config)
     write(path, lambda scratch: np.save(scratch, data.train.candidates))
     return data
+
+
+def _candidates_file(config, folder):
+    """Where the candidate sets of a config are kept: named by all that they depend on."""
+    import valen_tf
+
+    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
+    if (
+        not config.data.at_least_one_wrong
+    ):  # sets that were kept before it could be chosen stay valid
+        del key["data"]["at_least_one_wrong"]
+    if config.data.clean_network is not None:
+        network = pathlib.Path(config.data.clean_network).read_bytes()
+        key["network"] = hashlib.sha256(network).hexdigest()
+    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
+    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    return folder / "candidates" / name
 
 
 @functools.lru_cache(maxsize=2)

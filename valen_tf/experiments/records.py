@@ -145,6 +145,18 @@ def accuracy(record, rule="last"):
     return (record["selected"] or {}).get(rule, {}).get("accuracy")
 
 
+def at_least_one_wrong(record):
+    """Whether the uniform candidate sets of a run were drawn by the rule of the authors' code.
+
+    Example:
+        >>> at_least_one_wrong({"config": {"data": {"at_least_one_wrong": True}}})
+        True
+        >>> at_least_one_wrong({"config": {}})  # older than the choice
+        False
+    """
+    return record["config"].get("data", {}).get("at_least_one_wrong", False)
+
+
 def method_place(method):
     """Sorts methods as the paper does; others come after, by name."""
     known = list(paper.METHODS)

@@ -75,7 +75,12 @@ def _corrupted(train_part, config):
     # Other folds draw other sets, whatever the seed of the split.
     seed = config.seed + 1000 * source.fold
     return corruption.corrupt(
-        train_part, source.corruption, rate=source.rate, network=network, seed=seed
+        train_part,
+        source.corruption,
+        rate=source.rate,
+        at_least_one_wrong=source.at_least_one_wrong,
+        network=network,
+        seed=seed,
     )
 
 

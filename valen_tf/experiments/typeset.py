@@ -7,7 +7,7 @@ import numpy as np
 
 from valen_tf.datasets import SPECS
 from valen_tf.experiments import paper, tables
-from valen_tf.experiments.records import RULES
+from valen_tf.experiments.records import RULES, at_least_one_wrong
 
 MISSING = "\N{EN DASH}"
 
@@ -189,6 +189,9 @@ class _Sheet:
 
     def __init__(self, records, table, rule):
         self.frame = tables.summarize(records, table, rule)
+        runs = [record for record in records if record["table"] == table]
+        uniform = bool(runs) and paper.TABLES[table].procedure == "uniform"
+        self.drawn_as_printed = uniform and not any(map(at_least_one_wrong, runs))
         self.number = paper.TABLES[table].number
         self.titles = [data_title(name) for name in paper.TABLES[table].data]
         texts = dict.fromkeys(self.frame.loc[self.frame["trials"] > 0, "note"])
@@ -222,6 +225,11 @@ class _Sheet:
         words.append("Rows “paper”: the published numbers and, in brackets, ours minus theirs.")
         if (frame["trials"] == 0).any():
             words.append(f"{MISSING}: no record.")
+        if self.drawn_as_printed:
+            words.append(
+                "The candidate sets are drawn as the paper says; the rule of the authors' code, at least "
+                "one wrong label in every set (data.at_least_one_wrong), is not used."
+            )
         if self.common:
             words.append(f"All runs: {self.common}.")
         return [("", " ".join(words)), *((x, f"{text}.") for text, x in self.letters.items())]
