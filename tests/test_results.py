@@ -192,6 +192,26 @@ def test_a_page_says_where_a_paired_test_decides_otherwise(page, tmp_path):
     assert "| RC | 0 / 1 / 0 | 1 / 0 / 0 | 0 / 1 / 0 |" in text
 
 
+def test_data_of_other_features_are_left_out_of_the_mean_difference(tmp_path):
+    runs = [
+        *cell("table4", "yeast", "valen", [0.59] * 5),  # published 58.18
+        *cell("table4", "20newsgroups", "valen", [0.81] * 5),  # published 71.75
+        *cell("table4", "20newsgroups", "ga", [0.55] * 5),  # published 58.29
+    ]
+    store(tmp_path / "records", runs)
+    text = results.write(tmp_path / "records", tmp_path / "RESULTS.md").read_text()
+    assert "run on 2 of the paper's 23" in text
+    assert (
+        "On 1 of them with all trials, epochs and examples: accuracy minus the published one is +0.82"
+        in text
+    )
+    assert (
+        "Of our 2 means with all trials 1 are above the published ones (-3.29 to +9.25 points)"
+        in text
+    )
+    assert "| Table 4, 20 Newsgroups † | 10 |" in text
+
+
 def test_a_page_says_what_is_kept_to_the_end_of_the_schedule(tmp_path):
     courses = [[0.5, 0.8, 0.7], [0.5, 0.6, 0.7]]
     runs = [

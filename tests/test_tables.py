@@ -207,6 +207,14 @@ def test_fewer_trials_or_epochs_are_no_shortfall_against_the_paper():
     assert len(tables.shortfalls(whole)[0]) == 1
 
 
+def test_data_of_other_features_are_no_shortfall_against_the_paper():
+    low = cell("table3", "20newsgroups", "valen", [0.2] * 5)
+    found = row(tables.summarize(low, "table3"), "valen", "20newsgroups")
+    assert found["whole"] and not found["comparable"] and found["difference"] < -60
+    assert not len(tables.shortfalls(low)[0])
+    assert row(tables.summarize([], "table3"), "valen", "yeast")["comparable"]
+
+
 def test_notes_say_what_is_not_the_papers_protocol():
     def text(table, data, accuracies, **changes):
         return tables.note(cell(table, data, "valen", accuracies, **changes))
@@ -406,6 +414,20 @@ def test_a_table_says_how_its_uniform_sets_were_drawn(lost):
     text = typeset.markdown(ruled, "table2")
     assert f"All runs: {said}." in text and "is not used" not in text
     assert said not in typeset.markdown(lost, "table5")
+
+
+def test_a_column_of_other_features_is_marked_in_every_format():
+    runs = cell("table3", "20newsgroups", "valen", VALEN)
+    said = "20 Newsgroups is another data set than the paper's"
+    text = typeset.markdown(runs, "table3")
+    assert parse_markdown(text)[0][-2:] == ["Dermatology", "20 Newsgroups †"]
+    assert f"† {said}" in text
+    text = typeset.latex(runs, "table3")
+    assert parse_latex(text)[0][-1] == r"20 Newsgroups $\dagger$"
+    assert rf"$\dagger$ {said}" in text
+    text = typeset.html(runs, "table3")
+    assert parse_html(text)[0][-1] == "20 Newsgroups †" and "<p>† 20 Newsgroups" in text
+    assert "†" not in typeset.markdown([], "table5")
 
 
 def test_a_strange_method_name_does_no_harm(lost):

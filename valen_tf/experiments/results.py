@@ -60,10 +60,13 @@ def _glance(records):
         parts = [
             f"VALEN was run on {len(valen)} of the paper's {len(paper.cells_of('valen'))} data sets and "
             "procedures.",
-            _gap(valen[valen["whole"]], "with all trials, epochs and examples"),
-            _gap(valen[~valen["whole"]], "with fewer, as the tables say"),
+            _gap(
+                valen[valen["comparable"] & valen["whole"]], "with all trials, epochs and examples"
+            ),
+            _gap(valen[valen["comparable"] & ~valen["whole"]], "with fewer, as the tables say"),
         ]
         lines += [" ".join(part for part in parts if part), ""]
+    lines += [f"{text}\n" for text in _other_data(cells)]
     wins = tables.wins(records)
     if len(wins):
         header = [
@@ -96,6 +99,20 @@ def _gap(cells, how):
     span = f", from {gap.min():+.2f} to {gap.max():+.2f}" if len(gap) > 1 else ""
     mean = f"{gap.mean():+.2f} points" + " on average" * (len(gap) > 1)
     return f"On {len(cells)} of them {how}: accuracy minus the published one is {mean}{span}."
+
+
+def _other_data(cells):
+    """How far all methods are from the paper on data sets that are not the paper's, in sentences."""
+    for data, sentence in zip(
+        paper.OTHER_FEATURES, typeset.other_features(paper.OTHER_FEATURES), strict=True
+    ):
+        gap = cells.loc[(cells["data"] == data) & cells["whole"], "difference"].dropna()
+        if len(gap):
+            yield (
+                f"{sentence} Of our {len(gap)} means with all trials {(gap > 0).sum()} are above the "
+                f"published ones ({gap.min():+.2f} to {gap.max():+.2f} points). They are left out of the "
+                "averages above."
+            )
 
 
 def _shortfalls(records):

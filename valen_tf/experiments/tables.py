@@ -33,7 +33,8 @@ def summarize(records, table, rule="last"):
         the methods; `tested`, whether VALEN and the method could be compared by the paper's t-test,
         and its `mark`; `paired_tested` and `paired_mark`, the same by a t-test that is paired over
         the trials; `paper_mean`, `paper_std`, `paper_mark` (NaN, NaN and "" where nothing is
-        published) and `difference`, ours minus the paper's; `whole`, whether these are all of the
+        published) and `difference`, ours minus the paper's; `comparable`, whether both are of the same
+        data (`paper.OTHER_FEATURES`); `whole`, whether these are all of the
         paper's trials, with all epochs and examples; `note`, how the runs depart from the paper's
         protocol, "" if they do not.
     """
@@ -69,6 +70,7 @@ def summarize(records, table, rule="last"):
                     "paper_mean": number.mean,
                     "paper_std": number.std,
                     "paper_mark": number.mark,
+                    "comparable": data not in paper.OTHER_FEATURES,
                     "whole": len(cell) == paper.TRIALS
                     and all(record["schedule"] == PAPER_SCHEDULE for record, _ in cell),
                     "note": note([record for record, _ in cell]),
@@ -239,15 +241,17 @@ def shortfalls(records):
 
     Returns:
         Two pandas frames in the form of `summarize`, with the column `table`. The first has VALEN's
-        cells that are whole and below the published mean by more than the published deviation; the
-        second has the methods whose mean, to two digits, is above VALEN's though the published one is
-        below VALEN's, with VALEN's numbers in `valen_mean`, `valen_std`, `valen_trials` and
-        `valen_paper_mean`.
+        cells that are whole, comparable, and below the published mean by more than the published
+        deviation; the second has the methods whose mean, to two digits, is above VALEN's though the
+        published one is below VALEN's, with VALEN's numbers in `valen_mean`, `valen_std`,
+        `valen_trials` and `valen_paper_mean`.
     """
     cells = pandas.concat([summarize(records, table).assign(table=table) for table in paper.TABLES])
     cells = cells[cells["trials"] > 0]
     valen = cells[cells["method"] == "valen"]
-    below = valen[valen["whole"] & (valen["difference"] < -valen["paper_std"])]
+    below = valen[
+        valen["whole"] & valen["comparable"] & (valen["difference"] < -valen["paper_std"])
+    ]
     renamed = {name: f"valen_{name}" for name in ("mean", "std", "trials", "paper_mean")}
     against = valen.rename(columns=renamed)[["table", "data", *renamed.values()]]
     rivals = cells[cells["method"] != "valen"].merge(against, on=["table", "data"])
