@@ -306,6 +306,19 @@ def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, mon
     assert len(records.read(tmp_path / "records")) == 1
 
 
+def test_a_data_file_that_is_not_the_committed_runs_is_told(dermatology, real_data, tmp_path):
+    copy = tmp_path / "data" / "dermatology.data"
+    copy.parent.mkdir()
+    copy.write_bytes((real_data / "uci" / copy.name).read_bytes().replace(b"\n", b"\r\n"))
+    options = {**dermatology, "methods": ["plknn"], "trials": 1}
+    lines = []
+    options |= {"data_dirs": [copy.parent], "report": lines.append, "out": tmp_path / "out"}
+    reproduce(**options)
+    assert lines[0].startswith(f"warning: {copy} is not byte for byte the file")
+    reproduce(**{**options, "data_dirs": [real_data]})  # the same numbers: nothing to refuse
+    assert lines[-1] == "1 runs, 1 of them done before"
+
+
 def test_what_is_not_at_hand_is_named(tmp_path):
     lines = []
     with pytest.raises(ValueError, match="There is nothing to run"):

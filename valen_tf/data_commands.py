@@ -1,6 +1,5 @@
-"""`valen-tf data ...`: list the data sets, check a copy, describe all, draw candidate sets."""
+"""`valen-tf data ...`: list the data sets, check copies, describe all, draw candidate sets."""
 
-import hashlib
 import json
 import os
 import pathlib
@@ -20,6 +19,21 @@ def add(commands):
     info.add_argument("name", help="see `valen-tf data list`")
     info.add_argument("--data-dir", help="its folder; of an image set the folder of TFDS")
     info.set_defaults(run=_data_info)
+
+    check = data_commands.add_parser(
+        "check",
+        help="compare files with those that the records of this project were made with",
+        description="Says of every public file, and of every clean network, whether the copy at hand is "
+        "the one that the records of this project were made with, by its SHA-256 checksum.",
+    )
+    check.add_argument(
+        "--data-dir",
+        nargs="+",
+        default=["."],
+        metavar="DIR",
+        help="folders to look in (default: .)",
+    )
+    check.set_defaults(run=_data_check)
 
     card = data_commands.add_parser("card", help="print the data card, in Markdown")
     card.add_argument(
@@ -112,7 +126,8 @@ def _data_info(options):
     from rich.console import Console
     from rich.table import Table
 
-    from valen_tf import cards
+    from valen_tf import cards, datasets
+    from valen_tf.datasets import files
 
     parts = cards.statistics(options.name, options.data_dir)
     table = Table("", *parts, title=options.name)
@@ -120,6 +135,18 @@ def _data_info(options):
         values = [part[key] for part in parts.values()]
         table.add_row(key, *(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values))
     Console().print(table)
+    spec = datasets.SPECS[options.name]
+    if spec.sha256 is not None:
+        warning = files.checksum_warning(files.find_file(spec, options.data_dir), spec.sha256)
+        if warning:
+            print(f"valen-tf: warning: {warning}", file=sys.stderr)
+
+
+def _data_check(options):
+    from valen_tf import cards
+
+    for file, verdict in cards.check(options.data_dir):
+        print(f"{file}: {verdict}")
 
 
 def _data_card(options):
@@ -155,6 +182,7 @@ def _data_clean_network(options):
 def _data_corrupt(options):
     out = _output(options.out, ".npz")
     from valen_tf import corruption
+    from valen_tf.datasets.files import sha256
     from valen_tf.experiments.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
@@ -178,9 +206,9 @@ def _data_corrupt(options):
         "rate": rate,
         "at_least_one_wrong": options.at_least_one_wrong,
         "seed": options.seed,
-        "network_sha256": options.network and _sha256(options.network),
+        "network_sha256": options.network and sha256(options.network),
         "average_candidates": corrupted.average_candidates,
-        "file_sha256": _sha256(out),  # tells a description of another file
+        "file_sha256": sha256(out),  # tells a description of another file
         "version": valen_tf.__version__,
     }
     scratch = out.with_name(f".{os.getpid()}.{out.stem}.json")
@@ -205,8 +233,3 @@ def _output(path, suffix):
         raise ValueError(f"`--out` must end in {suffix}. Received: {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -39,6 +39,8 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
         report(f"left out: {name}: {reason}")
     if not wanted:
         raise ValueError("There is nothing to run: no method, data set and table go together.")
+    for warning in _other_files(wanted):
+        report(f"warning: {warning}")
     todo = [run for run in wanted if not recording.is_done(run, out)]
     report(f"{len(wanted)} runs, {len(wanted) - len(todo)} of them done before")
     cores = max(1, joblib.cpu_count() // max(1, jobs))
@@ -113,8 +115,22 @@ def _at_hand(runs):
         data = run.config.data
         spec = SPECS[data.name]
         if spec.kind != "embedded" and data.data_dir is None:
-            missing[data.name] = f"{spec.file} is in none of the data folders ({spec.source})"
+            missing[data.name] = (
+                f"{spec.file} is in none of the data folders ({spec.source}, {spec.address})"
+            )
     return [run for run in runs if run.config.data.name not in missing], missing
+
+
+def _other_files(runs):
+    """What to say of data files that are not those of the committed records."""
+    from valen_tf.datasets import SPECS, files
+
+    for name, folder in sorted({(run.config.data.name, run.config.data.data_dir) for run in runs}):
+        if SPECS[name].sha256 is not None:
+            path = files.find_file(SPECS[name], folder)
+            warning = files.checksum_warning(path, SPECS[name].sha256)
+            if warning:
+                yield warning
 
 
 def _summarize(out):
