@@ -111,6 +111,14 @@ def test_an_image_set_is_where_tfds_prepared_it(tmp_path):
     assert run.config.data.data_dir is None
 
 
+def test_a_run_knows_the_network_that_it_lacks(real_data):
+    options = {"datasets": ["mnist"], "methods": ["proden"], "trials": 1}
+    assert grid.runs(["table1"], **options)[0].lacks == "mnist_400.npz"
+    assert grid.runs(["table1"], data_dirs=[real_data], **options)[0].lacks is None
+    assert grid.runs(["table2"], **options)[0].lacks is None
+    assert grid.runs(["table3"], methods=["proden"], trials=1)[0].lacks is None  # names no file
+
+
 # -- running them -------------------------------------------------------------------------------
 
 
@@ -317,6 +325,58 @@ def test_a_data_file_that_is_not_the_committed_runs_is_told(dermatology, real_da
     assert lines[0].startswith(f"warning: {copy} is not byte for byte the file")
     reproduce(**{**options, "data_dirs": [real_data]})  # the same numbers: nothing to refuse
     assert lines[-1] == "1 runs, 1 of them done before"
+
+
+@pytest.fixture
+def small_images(monkeypatch):
+    """MNIST's place taken by few images: what counts is whose network draws the sets."""
+    labels = np.arange(60) % 10
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 28, 28, 1), dtype=np.uint8)
+    mnist = vt.PartialLabelDataset(pixels, np.eye(10, dtype=np.uint8)[labels], labels)
+    monkeypatch.setattr(vt.datasets, "load", lambda name, data_dir: (mnist, mnist))
+    return mnist
+
+
+def test_the_want_of_a_clean_network_is_loud_and_recorded(small_images, tmp_path):
+    folder = tmp_path / "data"
+    (folder / "mnist" / "3.0.1").mkdir(parents=True)
+    (folder / "mnist" / "3.0.1" / "dataset_info.json").touch()
+    lines = []
+    options = {"data_dirs": [folder], "datasets": ["mnist"], "methods": ["proden"], "trials": 1}
+    options |= {"epochs": 1, "select": False, "report": lines.append}
+
+    def record(out):
+        path = tmp_path / out / "records" / "table1" / "mnist" / "proden-0.4-0.json"
+        return path, json.loads(path.read_text())
+
+    page = reproduce(["table1"], tmp_path / "without", **options)
+    assert lines[0].startswith("warning: NO CLEAN NETWORK: mnist_400.npz is in none of the data")
+    assert "clean-network mnist --epochs 400" in lines[0] and "trained here, 20 epochs" in lines[0]
+    path, stored = record("without")
+    assert stored["clean_network"] == "trained here, 20 epochs"
+    assert "; clean network: trained here, 20 epochs" in page.read_text()
+    del stored["clean_network"]  # as in old records, whose config tells it
+    path.write_text(json.dumps(stored))
+    reproduce(["table1"], tmp_path / "without", **options)
+    assert lines[-1] == "1 runs, 1 of them done before"
+
+    network = vt.clean_networks.train_clean_network(small_images, network="mlp", epochs=0)
+    file = folder / "mnist_400.npz"
+    vt.clean_networks.save_clean_network(network, file, epochs=400)
+    lines.clear()
+    reproduce(["table1"], tmp_path / "own", **options)
+    assert not any("CLEAN NETWORK" in line for line in lines)
+    path, stored = record("own")
+    assert stored["clean_network"] == "trained here, 400 epochs"
+    assert stored["config"]["data"]["clean_network"] == "mnist_400.npz"
+    # A file of the same name that holds another network: its sets would be others.
+    vt.clean_networks.save_clean_network(network, file, epochs=399)
+    with pytest.raises(ValueError, match="another clean network .its network: trained here, 400"):
+        reproduce(["table1"], tmp_path / "own", **options)
+    del stored["clean_network"]
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match="another clean network .its network: authors, 400 epochs"):
+        reproduce(["table1"], tmp_path / "own", **options)
 
 
 def test_what_is_not_at_hand_is_named(tmp_path):

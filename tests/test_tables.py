@@ -228,6 +228,10 @@ def test_notes_say_what_is_not_the_papers_protocol():
     assert text("table2", "mnist", VALEN, rate=0.5) == ""
     assert text("table2", "mnist", VALEN, rate=0.3) == "flipping probability 0.3"
     assert text("table1", "mnist", VALEN, rate=0.4) == "mean flipping probability 0.4"
+    own = {"clean_network": "trained here, 20 epochs"}
+    assert text("table1", "mnist", VALEN, **own) == "clean network: trained here, 20 epochs"
+    assert text("table1", "mnist", VALEN, clean_network="authors, 400 epochs") == ""
+    assert text("table3", "yeast", VALEN, **own) == ""  # nobody has another one
     rule = {"data": {"at_least_one_wrong": True}}
     assert text("table2", "mnist", VALEN, config=rule) == "at least one wrong label in every set"
     mixed = cell("table5", "lost", "valen", VALEN[:4])

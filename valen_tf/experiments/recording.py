@@ -69,13 +69,34 @@ def _stored(run, folder):
     if not path.exists():
         return None
     stored = json.loads(path.read_text())
+    advice = "choose another folder with --out, or delete the record to run it again."
     # Read as a config, so that keys that came later have their defaults.
     if config_from(stored["config"], path) != config_from(_portable(run.config), path):
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
-            f"{run.schedule}): choose another folder with --out, or delete the record to run it again."
+            f"{run.schedule}): {advice}"
+        )
+    # Files of one name may hold different networks, which draw different sets.
+    networks = records.clean_network(stored), _clean_network(run)
+    if networks[0] != networks[1]:
+        raise ValueError(
+            f"{path} is the record of a run with another clean network (its network: {networks[0]}; "
+            f"wanted: {networks[1]}): {advice}"
         )
     return stored
+
+
+def _clean_network(run):
+    """Whose network draws the candidate sets of a run; none where no network is asked."""
+    from valen_tf.experiments.sources import network_origin
+
+    if _procedure(run) != "instance_dependent":
+        return None
+    return network_origin(run.config.data.clean_network)
+
+
+def _procedure(run):
+    return (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure
 
 
 def _train(run, folder):
@@ -94,7 +115,7 @@ def _train(run, folder):
     record = {
         "table": run.table,
         "data": config.data.name,
-        "procedure": (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure,
+        "procedure": _procedure(run),
         "rate": config.data.rate,
         "method": config.method,
         "trial": run.trial,
@@ -112,6 +133,7 @@ def _train(run, folder):
         "convergence": history.get("convergence"),
         "candidates": data.train.average_candidates,
         "course": _course(history, config.training.epochs),
+        "clean_network": _clean_network(run),
         "trust": float(model.tables["trust"].numpy()) if "trust" in _tables(model) else None,
     }
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}

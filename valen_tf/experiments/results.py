@@ -10,7 +10,7 @@ import pandas
 
 from valen_tf.checks import require
 from valen_tf.experiments import figures, gallery, paper, ranks, tables, typeset
-from valen_tf.experiments.records import RULES, accuracy, method_place, read
+from valen_tf.experiments.records import RULES, accuracy, clean_network, method_place, read
 from valen_tf.experiments.typeset import markdown_row, method_title, percent
 
 _UCI_AND_REAL_WORLD = ("table3", "table4", "table5")
@@ -320,7 +320,17 @@ def _recovered(records):
 
 
 def _conditions(records):
-    header = ["", "runs", "seeds", "trials", "minutes", "peak GB", "schedule", "commit"]
+    header = [
+        "",
+        "runs",
+        "seeds",
+        "trials",
+        "minutes",
+        "peak GB",
+        "schedule",
+        "clean network",
+        "commit",
+    ]
     lines = ["## Conditions", "", markdown_row(header), markdown_row(["---"] * len(header))]
     for key in dict.fromkeys((record["table"], record["data"]) for record in records):
         runs = [record for record in records if (record["table"], record["data"]) == key]
@@ -333,6 +343,7 @@ def _conditions(records):
             f"{sum(run['seconds'] for run in runs) / 60:.1f}",
             f"{max(peaks):.1f}" if peaks else typeset.MISSING,
             "; ".join(sorted({run["schedule"] for run in runs})).replace("|", r"\|"),
+            "; ".join(sorted({clean_network(run) or "" for run in runs} - {""})) or typeset.MISSING,
             ", ".join(sorted({f"`{run['commit']}`" for run in runs})),
         ]
         lines.append(markdown_row(cells))

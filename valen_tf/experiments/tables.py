@@ -7,11 +7,14 @@ import pandas
 from scipy import stats
 
 from valen_tf.checks import require
+from valen_tf.datasets.registry import CLEAN_NETWORKS
 from valen_tf.experiments import paper
 from valen_tf.experiments.records import (
+    AUTHORS_NETWORK,
     PAPER_SCHEDULE,
     accuracy,
     at_least_one_wrong,
+    clean_network,
     method_place,
 )
 
@@ -198,6 +201,9 @@ def note(records):
     require(len(forms) == 1, rule, f"{_where(records)}: both")
     if forms == {True}:
         words.append("at least one wrong label in every set")
+    networks = {clean_network(record) for record in records} - {None}
+    if records[0]["data"] in CLEAN_NETWORKS and networks - {AUTHORS_NETWORK}:
+        words.append(f"clean network: {' or '.join(sorted(networks))}")
     return "; ".join(words)
 
 
