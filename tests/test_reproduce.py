@@ -269,6 +269,32 @@ def test_a_record_from_before_a_key_is_still_the_record_of_its_run(dermatology, 
         recording.is_done(other, tmp_path)
 
 
+def test_a_record_holds_what_had_an_effect(real_data, tmp_path):
+    options = {"datasets": ["lost"], "methods": ["plknn"], "trials": 1, "data_dirs": [real_data]}
+    (run,) = grid.runs(["table5"], **options)
+    assert run.config.data.corruption == "instance_dependent"  # the default, never read
+    stored = recording.execute(run, tmp_path)
+    assert stored["config"]["data"]["corruption"] is None
+    assert stored["config"]["network"]["hidden_units"] is None
+    assert recording.is_done(run, tmp_path)
+    old = stored["config"] | {"network": {**stored["config"]["network"], "hidden_units": [9]}}
+    old["data"] = {**old["data"], "corruption": "instance_dependent"}  # as it was once stored
+    path = tmp_path / "records" / f"{run.name}.json"
+    path.write_text(json.dumps({**stored, "config": old}))
+    assert recording.is_done(run, tmp_path)
+    old["network"]["weight_decay"] = 1.0
+    path.write_text(json.dumps({**stored, "config": old}))
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(run, tmp_path)
+
+
+def test_the_committed_records_are_those_of_the_same_runs():
+    folder = grid.CONFIGS.parent / "results"
+    wanted = grid.runs(["table3", "table4", "table5"], methods=["proden"], select=False)
+    done = {run.config.data.name for run in wanted if recording.is_done(run, folder)}
+    assert done >= {*paper.TABLES["table3"].data, "lost", "msrcv2", "birdsong"}
+
+
 def test_an_image_is_kept_for_every_distribution_that_is():
     labels = np.arange(90) % 3
     pixels = np.arange(90 * 4, dtype=np.float32).reshape(90, 2, 2)

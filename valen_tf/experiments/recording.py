@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from valen_tf.experiments import paper, records
-from valen_tf.experiments.config import Config, config_from
+from valen_tf.experiments.config import Config, config_from, effective
 from valen_tf.experiments.files import write, write_json
 from valen_tf.experiments.methods import is_classical
 
@@ -70,8 +70,11 @@ def _stored(run, folder):
         return None
     stored = json.loads(path.read_text())
     advice = "choose another folder with --out, or delete the record to run it again."
-    # Read as a config, so that keys that came later have their defaults.
-    if config_from(stored["config"], path) != config_from(_portable(run.config), path):
+    # Read as configs, so that keys that came later have their defaults; and both as far as they have an
+    # effect, as old records also hold what was never read.
+    pair = (config_from(values, path) for values in (stored["config"], _portable(run.config)))
+    first, second = map(effective, pair)
+    if first != second:
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
             f"{run.schedule}): {advice}"
@@ -273,8 +276,8 @@ def _loaded(key):
 
 
 def _portable(config):
-    """The config without the places where this machine keeps the data."""
-    plain = config.to_dict()
+    """The config as far as it has an effect, without the places where this machine keeps the data."""
+    plain = effective(config).to_dict()
     plain["data"]["data_dir"] = None
     if plain["data"]["clean_network"] is not None:
         plain["data"]["clean_network"] = pathlib.Path(plain["data"]["clean_network"]).name

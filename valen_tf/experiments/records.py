@@ -6,7 +6,8 @@ A record says which cell of which table or figure it belongs to, what was run, a
     data, method       registry names
     procedure, rate    how candidate sets were drawn; null where they come with the data
     trial, seed        fold or trial number; runs of two methods with equal ones are paired
-    config             the whole configuration
+    config             the whole configuration, as far as it has an effect; old records also hold
+                       values that were never read
     schedule           "paper", or in words how the run departs from it
     versions, commit   of everything that was used
     seconds, peak_gigabytes
