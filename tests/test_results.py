@@ -177,6 +177,24 @@ def test_a_page_says_where_valen_falls_short(tmp_path):
     assert row in text
 
 
+def test_a_page_says_why_a_method_is_far_from_the_paper(page, tmp_path):
+    runs = [
+        *cell("table4", "texture", "plsvm", [0.99] * 5),  # published 39.74
+        *cell("table4", "yeast", "plsvm", [0.46] * 5),  # published 46.23
+        *cell("table4", "20newsgroups", "plsvm", [0.99] * 5),  # of other features
+        *cell("table4", "dermatology", "plsvm", [0.1] * 4),  # a trial is missing
+    ]
+    store(tmp_path / "records", runs)
+    text = results.write(tmp_path / "records", tmp_path / "RESULTS.md").read_text()
+    section = text.partition("## Where a method is far from the paper")[2].partition("\n## ")[0]
+    # 59.26 and -0.23
+    assert "**PL-SVM** is above the published accuracy in 1 of 2 data sets" in section
+    assert re.search(r"by \+29\.5[12] points on average", section)
+    assert "that of Table 4, Texture, 99.00 against 39.74." in section
+    assert "a regularisation of 1" in section and "14 to 41 steps" in section
+    assert "far from the paper" not in page.read_text()  # which has no PL-SVM
+
+
 def test_a_page_says_where_a_paired_test_decides_otherwise(page, tmp_path):
     text = page.read_text()
     assert "it gives 187 of the paper's 190 marks" in text
