@@ -98,7 +98,7 @@ def accuracies(name, procedure, options):
             **dict(setting.split("=") for setting in options.settings),
             "covering_rate" if options.label_free else "accuracy": [round(v, 2) for v in values],
         }
-        shown = f"{np.mean(values):.2f} +- {np.std(values):.2f}"
+        shown = f"{np.mean(values):.2f} +- {np.std(values, ddof=1):.2f}"
         if recovered[method]:
             record["recovered"] = [round(value, 2) for value in recovered[method]]
             shown += f", recovered {np.mean(recovered[method]):.2f}"

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 import valen_tf as vt
-from valen_tf.clean_networks import load_clean_network, train_clean_network
+from valen_tf.clean_networks import (
+    load_clean_network,
+    save_clean_network,
+    train_clean_network,
+)
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +164,37 @@ def test_an_imported_resnet32_computes_what_pytorch_would(shape, tmp_path):
     scaled = (pixels.reshape(3, *shape[:2], channels) / 255 - mean) / std
     expected = resnet32_forward(weights, scaled.transpose(0, 3, 1, 2))
     np.testing.assert_allclose(network.predict(pixels, verbose=0), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "forward"),
+    [("mlp", (4, 3, 1), mlp_forward), ("resnet32", (8, 8, 3), resnet32_forward)],
+)
+def test_a_trained_network_is_written_as_pytorch_would(kind, shape, forward, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(30) % 3
+    pixels = rng.integers(0, 256, (30, *shape), dtype=np.uint8)
+    images = vt.PartialLabelDataset(pixels, np.eye(3)[labels], labels)
+    normalization = (0.4, 0.25)
+    network = train_clean_network(images, network=kind, normalization=normalization, epochs=1)
+    path = tmp_path / "written.npz"
+    save_clean_network(network, path, epochs=1)
+    with np.load(path) as archive:
+        weights = dict(archive)
+    assert weights.pop("epochs") == 1
+    expected = network.predict(pixels, verbose=0)
+    scaled = (pixels / 255 - 0.4) / 0.25
+    given = scaled.reshape(30, -1) if kind == "mlp" else scaled.transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(forward(weights, given), expected, rtol=1e-3, atol=1e-3)
+    again = load_clean_network(path, normalization=normalization, feature_shape=shape)
+    np.testing.assert_allclose(again.predict(pixels, verbose=0), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_only_the_authors_architectures_are_written(digits, tmp_path):
+    network = train_clean_network(digits, network="linear", epochs=0)
+    with pytest.raises(ValueError, match="`network` must be one of mlp, resnet32.*linear"):
+        save_clean_network(network, tmp_path / "linear.npz", epochs=0)
+    assert not list(tmp_path.iterdir())
 
 
 def without(key):

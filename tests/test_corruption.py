@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import hashlib
+import inspect
 import json
 import time
 
@@ -13,6 +14,7 @@ import pytest
 import valen_tf as vt
 from valen_tf import cli, corruption
 from valen_tf.clean_networks import load_clean_network, train_clean_network
+from valen_tf.experiments.sources import network_origin, read_network
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,17 @@ def test_the_rate_of_both_procedures_can_be_set(digits, network):
     assert low.average_candidates < high.average_candidates
 
 
+def test_every_uniform_set_can_be_given_a_wrong_label(digits):
+    plain, rule = (
+        corruption.corrupt(digits, "uniform", rate=0.1, at_least_one_wrong=chosen, seed=3)
+        for chosen in (False, True)
+    )
+    lonely = plain.candidates.sum(axis=1) == 1
+    assert lonely.sum() > 100  # 0.9^9 of 600
+    np.testing.assert_array_equal(rule.candidates[~lonely], plain.candidates[~lonely])
+    assert (rule.candidates[lonely].sum(axis=1) == 2).all() and rule.label_coverage == 1
+
+
 def test_a_corrupted_set_can_be_saved_and_loaded(digits, tmp_path):
     corrupted = corruption.corrupt(digits, "uniform", seed=3)
     corrupted.save(tmp_path / "digits.npz")
@@ -125,6 +138,8 @@ def test_a_network_that_does_not_fit_is_refused(digits, network):
         corruption.corrupt(digits, network=probabilities)
     with pytest.raises(ValueError, match="`network` is for procedure='instance_dependent'"):
         corruption.corrupt(digits, "uniform", network=network)
+    with pytest.raises(ValueError, match="`at_least_one_wrong` is for procedure='uniform'"):
+        corruption.corrupt(digits, at_least_one_wrong=True, network=network)
 
 
 def test_the_authors_network_gives_mnist_its_known_number_of_candidates(real_data):
@@ -163,6 +178,37 @@ def test_the_command_line_trains_a_clean_network(clean_network_file):
     assert [path.name for path in clean_network_file.parent.iterdir()] == ["digits.keras"]
 
 
+def test_the_command_line_writes_the_file_that_a_config_names(tmp_path, monkeypatch, capsys):
+    labels = np.arange(60) % 10
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 28, 28, 1), dtype=np.uint8)
+    mnist = vt.PartialLabelDataset(pixels, np.eye(10, dtype=np.uint8)[labels], labels)
+    monkeypatch.setattr(vt.datasets, "load", lambda name, data_dir: (mnist, mnist))
+    path = tmp_path / "networks" / "mnist_400.npz"
+    arguments = ["data", "clean-network", "mnist", "--epochs", "2", "--out", str(path)]
+    assert cli.main(arguments) == 0
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    network = read_network(path, "mnist", (28, 28, 1))
+    assert network.layers[-1].input.shape == (None, 303)  # the authors', however few the examples
+    predicted = network.predict(pixels, verbose=0).argmax(axis=1)
+    assert (
+        f"training accuracy {100 * (predicted == labels).mean():.2f} %" in capsys.readouterr().out
+    )
+    assert network_origin(path) == "trained here, 2 epochs"
+
+
+def test_whose_network_it_is_goes_into_words(clean_network_file, real_data, tmp_path):
+    for file in ("mnist_400.npz", "cifar10_400.npz"):
+        assert network_origin(real_data / "clean_networks" / file) == "authors, 400 epochs"
+    digest = hashlib.sha256(clean_network_file.read_bytes()).hexdigest()
+    assert network_origin(clean_network_file) == f"digits.keras, SHA-256 {digest[:12]}"
+    np.savez(tmp_path / "mnist_400.npz", other=np.zeros(3))  # the name alone is not enough
+    assert network_origin(tmp_path / "mnist_400.npz").startswith("mnist_400.npz, SHA-256 ")
+    (tmp_path / "broken.npz").write_bytes(b"broken")
+    assert network_origin(tmp_path / "broken.npz").startswith("broken.npz, SHA-256 ")
+    epochs = inspect.signature(train_clean_network).parameters["epochs"].default
+    assert network_origin(None) == f"trained here, {epochs} epochs"
+
+
 def test_the_command_line_corrupts_and_describes(clean_network_file, tmp_path, capsys):
     options = "--network", clean_network_file, "--rate", 0.3, "--seed", 4
     for name in ("first", "second"):
@@ -185,6 +231,7 @@ def test_the_command_line_corrupts_and_describes(clean_network_file, tmp_path, c
         "examples": 1438,
         "procedure": "instance_dependent",
         "rate": 0.3,
+        "at_least_one_wrong": False,
         "seed": 4,
         "network_sha256": digest,
         "average_candidates": expected.average_candidates,
@@ -197,7 +244,11 @@ def test_the_command_line_corrupts_uniformly(tmp_path):
     assert corrupt_command(tmp_path / "uniform.npz", "--procedure", "uniform") == 0
     description = json.loads((tmp_path / "uniform.json").read_text())
     assert description["rate"] == 0.5 and description["network_sha256"] is None
-    assert 5 < description["average_candidates"] < 6
+    assert 5 < description["average_candidates"] < 6 and not description["at_least_one_wrong"]
+    options = "--procedure", "uniform", "--rate", 0.0, "--at-least-one-wrong"
+    assert corrupt_command(tmp_path / "two.npz", *options) == 0
+    description = json.loads((tmp_path / "two.json").read_text())
+    assert description["average_candidates"] == 2 and description["at_least_one_wrong"]
 
 
 def test_the_command_line_refuses_in_one_line(clean_network_file, tmp_path, capsys):
@@ -209,9 +260,20 @@ def test_the_command_line_refuses_in_one_line(clean_network_file, tmp_path, caps
         ("is known for mnist", "--network", __file__),
         ("`network` is for", "--procedure", "uniform", "--network", clean_network_file),
         ("must be in [0, 1]", "--procedure", "uniform", "--rate", 1.3),
+        ("is for procedure='uniform'", "--network", clean_network_file, "--at-least-one-wrong"),
         ("must end in .npz", "--out", tmp_path / "digits.csv"),
     ):
         assert corrupt_command(out, *options) == 2
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
     assert list(out.parent.iterdir()) == []
+    for message, *options in (
+        ("must end in .keras or .npz", "--out", tmp_path / "digits.csv"),
+        ("may end in .npz for mnist", "--out", tmp_path / "digits.npz"),
+    ):
+        assert cli.main(["data", "clean-network", "digits", *map(str, options)]) == 2
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1
+    linear = ["mnist", "--network", "linear", "--out", str(tmp_path / "mnist.npz")]
+    assert cli.main(["data", "clean-network", *linear]) == 2
+    assert "must be mlp or resnet32 for an .npz file" in capsys.readouterr().err

@@ -1,9 +1,11 @@
 """Named data sets: the real files where they are at hand, made ones of the same format elsewhere."""
 
 import dataclasses
+import hashlib
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import scipy.sparse
 import valen_tf as vt
 from valen_tf import cli
 from valen_tf.datasets import SPECS, TextDataset, human, read_mat
+from valen_tf.datasets.registry import CLEAN_NETWORKS, HUMAN
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 UCI = ("yeast", "texture", "synthetic_control", "dermatology")
@@ -91,7 +94,7 @@ def test_a_missing_file_is_named_with_its_folder_and_source(name, tmp_path):
         vt.datasets.load(name, tmp_path)
     message = str(caught.value)
     assert expected in message and str(tmp_path) in message
-    assert spec.source in message or f"tfds.load('{name}'" in message
+    assert (spec.source in message and spec.address in message) or f"tfds.load('{name}'" in message
 
 
 def test_a_missing_image_set_is_missed_without_asking_tfds(tmp_path):
@@ -718,6 +721,45 @@ def test_info_checks_a_copy(tmp_path, capsys):
     assert "1122" in shown and "2.23" in shown and "largest class" in shown
 
 
+def test_info_warns_of_a_file_that_is_not_the_one_that_was_used(tmp_path, real_data, capsys):
+    write_public(tmp_path / "lost.mat", made(SPECS["lost"]))
+    assert cli.main(["data", "info", "lost", "--data-dir", str(tmp_path)]) == 0
+    error = capsys.readouterr().err
+    digest = hashlib.sha256((tmp_path / "lost.mat").read_bytes()).hexdigest()
+    assert error.startswith(f"valen-tf: warning: {tmp_path / 'lost.mat'} is not byte for byte")
+    assert digest in error and SPECS["lost"].sha256 in error
+    assert cli.main(["data", "info", "lost", "--data-dir", str(real_data / "realworld")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_files_at_hand_are_compared_with_those_that_were_used(tmp_path, capsys):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "yeast.data").write_text("another")
+    (tmp_path / "Yahoo! News.mat").write_text("unknown")
+    (tmp_path / "mnist_400.npz").write_text("trained elsewhere")
+    assert cli.main(["data", "check", "--data-dir", str(tmp_path)]) == 0
+    said = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert len(said) == 12 + 4  # files of data sets and of people's answers, and networks
+    assert said["lost.mat"] == f"not at hand ({SPECS['lost'].address})"
+    assert said["Yahoo! News.mat"] == "at hand; no checksum is known"
+    for name in ("deep/yeast.data", "mnist_400.npz"):
+        assert f"{tmp_path / name} is not byte for byte" in said[pathlib.Path(name).name]
+
+
+def test_the_files_at_hand_are_those_that_were_used(real_data):
+    said = dict(vt.cards.check([real_data]))
+    known = {spec.file for spec in (*SPECS.values(), *HUMAN.values()) if spec.sha256}
+    assert len(known) == 10
+    known |= {file for file, _ in CLEAN_NETWORKS.values()}
+    assert {said[file] for file in known} == {"as used for the records"}
+
+
+def test_every_set_has_an_address():
+    for spec in (*SPECS.values(), *HUMAN.values()):
+        assert re.fullmatch(r"https?://\S+", spec.address), spec.name
+        assert spec.sha256 is None or re.fullmatch("[0-9a-f]{64}", spec.sha256), spec.name
+
+
 def test_info_shows_both_parts(small, capsys):
     assert cli.main(["data", "info", "mnist", "--data-dir", str(small)]) == 0
     assert "train" in (shown := capsys.readouterr().out) and "test" in shown
@@ -747,7 +789,10 @@ def test_the_card_tells_what_is_measured_from_what_is_known(small, capsys, monke
     arguments = ["data", "card", "--data-dir", str(small), "--tfds-dir", str(small)]
     assert cli.main(arguments) == 0
     rows = {}
-    for line in capsys.readouterr().out.splitlines():
+    card, _, files = capsys.readouterr().out.partition("## Files")
+    assert f"| `yeast.data` | `{SPECS['yeast'].sha256}` | {SPECS['yeast'].address} |" in files
+    assert f"| `Yahoo! News.mat` | - | {SPECS['yahoo_news'].address} |" in files
+    for line in card.splitlines():
         if line.startswith("| `"):
             name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
             rows[name.strip("`")] = cells
@@ -756,3 +801,4 @@ def test_the_card_tells_what_is_measured_from_what_is_known(small, capsys, monke
     assert float(rows["digits"][5]) == pytest.approx(5.5, abs=0.1) and rows["digits"][6] == "-"
     assert float(rows["mnist"][5]) > 3 and min(map(float, rows["mnist"][6:8])) > 1
     assert rows["cifar10n"][4] == "1.46 (not at hand)"
+    assert rows["lost"][-1] == f"[{SPECS['lost'].source}]({SPECS['lost'].address})"

@@ -1,5 +1,6 @@
 """Configs, run folders and the command line, on real files and through real processes."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -18,6 +19,7 @@ import valen_tf as vt
 from valen_tf import cli
 from valen_tf.baselines.classical import CandidateClassifier
 from valen_tf.experiments import Config, paper, prepare, read_config
+from valen_tf.experiments.config import config_from, effective
 from valen_tf.experiments.methods import METHODS, is_classical, method_class
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
@@ -78,6 +80,47 @@ def test_a_config_survives_being_stored(tmp_path):
     config = read_config(overrides=["data.rate=0.3", "settings.num_neighbours=4", "seed=3"])
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config.to_dict()))
     assert read_config(tmp_path / "config.yaml") == config
+
+
+def test_a_config_chooses_that_every_uniform_set_has_a_wrong_label():
+    uniform = ["data.corruption=uniform", "data.rate=0"]
+    plain, rule = (
+        prepare(read_config(overrides=[*uniform, *more])).train
+        for more in ([], ["data.at_least_one_wrong=true"])
+    )
+    assert plain.average_candidates == 1 and rule.average_candidates == 2
+    with pytest.raises(TypeError, match="`at_least_one_wrong`.*bool"):
+        read_config(overrides=["data.at_least_one_wrong=1"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "unused"),
+    [
+        (["data.name=lost", "data.rate=0.4", "data.clean_network=x.npz"], "data"),
+        (["data.csv=animals.csv", "data.at_least_one_wrong=true"], "data"),
+        (["data.corruption=null", "data.rate=0.4"], "data"),
+        (["network.name=linear"], "network"),
+        (["network.name=resnet32"], "network"),
+    ],
+)
+def test_what_a_run_never_reads_is_not_in_its_effective_config(overrides, unused):
+    config = effective(read_config(overrides=overrides))
+    data = config.data
+    drawn = data.corruption, data.rate, data.clean_network, data.at_least_one_wrong
+    assert drawn == (
+        (None, None, None, False) if unused == "data" else ("instance_dependent", None, None, False)
+    )
+    assert config.network.hidden_units == (None if unused == "network" else (128, 64))
+    assert effective(config) == config
+    assert config_from(config.to_dict(), "what is stored") == config
+
+
+def test_what_a_run_reads_stays_in_its_effective_config():
+    network = ["data.rate=0.4", "data.clean_network=x.npz", "network.hidden_units=[3]"]
+    config = read_config(overrides=network)
+    assert effective(config) == config
+    uniform = read_config(overrides=[*network, "data.corruption=uniform"])
+    assert effective(uniform).data == dataclasses.replace(uniform.data, clean_network=None)
 
 
 def test_overrides_reach_every_section():
@@ -352,6 +395,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
             ["train", "--method", "proden", "settings.momentum=0.5"],
             "Unknown key 'momentum' in `settings`; proden takes none",
         ),
+        (["train", "network.hidden_units=null"], "`network.hidden_units` must be widths"),
         (["train", "network.name=resnet"], "`network.name` must be one of"),
         (["train", "settings.lambda=3"], "Unknown key 'lambda' in `settings`"),
         (["train", "nowhere.yaml"], "no config file nowhere.yaml"),

@@ -159,7 +159,7 @@ def test_spread():
     found = charts.spread(frame)
     assert found["rate"].tolist() == [0.1, 0.5]
     np.testing.assert_allclose(found["mean"], [0.9, 0.7])
-    np.testing.assert_allclose(found["std"], [0, 0.1])
+    np.testing.assert_allclose(found["std"], [0, np.sqrt(0.02)])
 
 
 def test_examples_are_of_several_classes_and_ambiguous():

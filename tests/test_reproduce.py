@@ -1,6 +1,7 @@
 """The grid: its runs, each done once, and that a kill or a second process harms nothing."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -108,6 +109,14 @@ def test_an_image_set_is_where_tfds_prepared_it(tmp_path):
     assert run.config.data.data_dir == str(tmp_path / "tfds")
     run = grid.runs(["table2"], datasets=["mnist"], methods=["proden"], data_dirs=folders[:1])[0]
     assert run.config.data.data_dir is None
+
+
+def test_a_run_knows_the_network_that_it_lacks(real_data):
+    options = {"datasets": ["mnist"], "methods": ["proden"], "trials": 1}
+    assert grid.runs(["table1"], **options)[0].lacks == "mnist_400.npz"
+    assert grid.runs(["table1"], data_dirs=[real_data], **options)[0].lacks is None
+    assert grid.runs(["table2"], **options)[0].lacks is None
+    assert grid.runs(["table3"], methods=["proden"], trials=1)[0].lacks is None  # names no file
 
 
 # -- running them -------------------------------------------------------------------------------
@@ -230,6 +239,64 @@ def test_all_methods_of_a_trial_see_the_same_candidate_sets(dermatology, tmp_pat
     )
 
 
+def test_candidate_sets_are_kept_by_their_rule_and_old_ones_stay_valid(dermatology, tmp_path):
+    options = {key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs")}
+    config = grid.runs(["table4"], methods=["proden"], **options)[0].config
+    kept = recording._candidates_file(config, tmp_path)
+    data = dataclasses.asdict(config.data)
+    assert not data.pop("at_least_one_wrong")
+    # As the key was before the rule could be chosen.
+    key = {"data": data, "seed": config.seed, "version": vt.__version__}
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    assert kept == tmp_path / "candidates" / f"dermatology-{digest[:16]}.npy"
+    data = dataclasses.replace(config.data, at_least_one_wrong=True)
+    rule = dataclasses.replace(config, data=data)
+    assert recording._candidates_file(rule, tmp_path) != kept
+    assert recording._prepared(config, tmp_path).train.candidates.sum(axis=1).min() == 1
+    assert recording._prepared(rule, tmp_path).train.candidates.sum(axis=1).min() == 2
+
+
+def test_a_record_from_before_a_key_is_still_the_record_of_its_run(dermatology, tmp_path):
+    options = {key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs")}
+    run = grid.runs(["table4"], methods=["plknn"], **options)[0]
+    recording.execute(run, tmp_path)
+    path = tmp_path / "records" / f"{run.name}.json"
+    record = json.loads(path.read_text())
+    del record["config"]["data"]["at_least_one_wrong"]
+    path.write_text(json.dumps(record))
+    assert recording.is_done(run, tmp_path)
+    data = dataclasses.replace(run.config.data, at_least_one_wrong=True)
+    other = dataclasses.replace(run, config=dataclasses.replace(run.config, data=data))
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(other, tmp_path)
+
+
+def test_a_record_holds_what_had_an_effect(real_data, tmp_path):
+    options = {"datasets": ["lost"], "methods": ["plknn"], "trials": 1, "data_dirs": [real_data]}
+    (run,) = grid.runs(["table5"], **options)
+    assert run.config.data.corruption == "instance_dependent"  # the default, never read
+    stored = recording.execute(run, tmp_path)
+    assert stored["config"]["data"]["corruption"] is None
+    assert stored["config"]["network"]["hidden_units"] is None
+    assert recording.is_done(run, tmp_path)
+    old = stored["config"] | {"network": {**stored["config"]["network"], "hidden_units": [9]}}
+    old["data"] = {**old["data"], "corruption": "instance_dependent"}  # as it was once stored
+    path = tmp_path / "records" / f"{run.name}.json"
+    path.write_text(json.dumps({**stored, "config": old}))
+    assert recording.is_done(run, tmp_path)
+    old["network"]["weight_decay"] = 1.0
+    path.write_text(json.dumps({**stored, "config": old}))
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(run, tmp_path)
+
+
+def test_the_committed_records_are_those_of_the_same_runs():
+    folder = grid.CONFIGS.parent / "results"
+    wanted = grid.runs(["table3", "table4", "table5"], methods=["proden"], select=False)
+    done = {run.config.data.name for run in wanted if recording.is_done(run, folder)}
+    assert done >= {*paper.TABLES["table3"].data, "lost", "msrcv2", "birdsong"}
+
+
 def test_an_image_is_kept_for_every_distribution_that_is():
     labels = np.arange(90) % 3
     pixels = np.arange(90 * 4, dtype=np.float32).reshape(90, 2, 2)
@@ -273,6 +340,71 @@ def test_a_failed_run_is_told_and_ends_the_others_not(dermatology, tmp_path, mon
         reproduce(out=tmp_path, methods=["plknn"], **{**dermatology, "report": lines.append})
     assert any("FAILED table4/dermatology/plknn-0: FloatingPointError" in line for line in lines)
     assert len(records.read(tmp_path / "records")) == 1
+
+
+def test_a_data_file_that_is_not_the_committed_runs_is_told(dermatology, real_data, tmp_path):
+    copy = tmp_path / "data" / "dermatology.data"
+    copy.parent.mkdir()
+    copy.write_bytes((real_data / "uci" / copy.name).read_bytes().replace(b"\n", b"\r\n"))
+    options = {**dermatology, "methods": ["plknn"], "trials": 1}
+    lines = []
+    options |= {"data_dirs": [copy.parent], "report": lines.append, "out": tmp_path / "out"}
+    reproduce(**options)
+    assert lines[0].startswith(f"warning: {copy} is not byte for byte the file")
+    reproduce(**{**options, "data_dirs": [real_data]})  # the same numbers: nothing to refuse
+    assert lines[-1] == "1 runs, 1 of them done before"
+
+
+@pytest.fixture
+def small_images(monkeypatch):
+    """MNIST's place taken by few images: what counts is whose network draws the sets."""
+    labels = np.arange(60) % 10
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 28, 28, 1), dtype=np.uint8)
+    mnist = vt.PartialLabelDataset(pixels, np.eye(10, dtype=np.uint8)[labels], labels)
+    monkeypatch.setattr(vt.datasets, "load", lambda name, data_dir: (mnist, mnist))
+    return mnist
+
+
+def test_the_want_of_a_clean_network_is_loud_and_recorded(small_images, tmp_path):
+    folder = tmp_path / "data"
+    (folder / "mnist" / "3.0.1").mkdir(parents=True)
+    (folder / "mnist" / "3.0.1" / "dataset_info.json").touch()
+    lines = []
+    options = {"data_dirs": [folder], "datasets": ["mnist"], "methods": ["proden"], "trials": 1}
+    options |= {"epochs": 1, "select": False, "report": lines.append}
+
+    def record(out):
+        path = tmp_path / out / "records" / "table1" / "mnist" / "proden-0.4-0.json"
+        return path, json.loads(path.read_text())
+
+    page = reproduce(["table1"], tmp_path / "without", **options)
+    assert lines[0].startswith("warning: NO CLEAN NETWORK: mnist_400.npz is in none of the data")
+    assert "clean-network mnist --epochs 400" in lines[0] and "trained here, 20 epochs" in lines[0]
+    path, stored = record("without")
+    assert stored["clean_network"] == "trained here, 20 epochs"
+    assert "; clean network: trained here, 20 epochs" in page.read_text()
+    del stored["clean_network"]  # as in old records, whose config tells it
+    path.write_text(json.dumps(stored))
+    reproduce(["table1"], tmp_path / "without", **options)
+    assert lines[-1] == "1 runs, 1 of them done before"
+
+    network = vt.clean_networks.train_clean_network(small_images, network="mlp", epochs=0)
+    file = folder / "mnist_400.npz"
+    vt.clean_networks.save_clean_network(network, file, epochs=400)
+    lines.clear()
+    reproduce(["table1"], tmp_path / "own", **options)
+    assert not any("CLEAN NETWORK" in line for line in lines)
+    path, stored = record("own")
+    assert stored["clean_network"] == "trained here, 400 epochs"
+    assert stored["config"]["data"]["clean_network"] == "mnist_400.npz"
+    # A file of the same name that holds another network: its sets would be others.
+    vt.clean_networks.save_clean_network(network, file, epochs=399)
+    with pytest.raises(ValueError, match="another clean network .its network: trained here, 400"):
+        reproduce(["table1"], tmp_path / "own", **options)
+    del stored["clean_network"]
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match="another clean network .its network: authors, 400 epochs"):
+        reproduce(["table1"], tmp_path / "own", **options)
 
 
 def test_what_is_not_at_hand_is_named(tmp_path):

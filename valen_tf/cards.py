@@ -6,7 +6,8 @@ import numpy as np
 
 from valen_tf import datasets
 from valen_tf.datasets import human
-from valen_tf.datasets.registry import HUMAN, SPECS
+from valen_tf.datasets.files import checksum_warning
+from valen_tf.datasets.registry import CLEAN_NETWORKS, HUMAN, SPECS
 
 # The networks of the instance-dependent procedure are trained for the card up to this size.
 MAX_TRAINED = 20_000
@@ -54,6 +55,40 @@ def _describe(part):
     }
 
 
+def check(data_dirs):
+    """Compares the files at hand with those that the records of this project were made with.
+
+    Args:
+        data_dirs: Folders to look in, and in the folders in them.
+
+    Returns:
+        `(file, what is to be said of it)` for every public file and every clean network.
+    """
+    verdicts = []
+    for file, expected, address in _files():
+        found = [
+            path
+            for folder in map(pathlib.Path, data_dirs)
+            for path in (folder / file, *sorted(folder.glob(f"*/{file}")))
+            if path.is_file()
+        ]
+        if not found:
+            verdicts.append((file, f"not at hand ({address})"))
+        for path in found[:1]:
+            known = "as used for the records" if expected else "at hand; no checksum is known"
+            verdicts.append((file, checksum_warning(path, expected) or known))
+    return verdicts
+
+
+def _files():
+    """(file, checksum or `None`, address) of everything that is read from a file of its publisher."""
+    for spec in (*SPECS.values(), *HUMAN.values()):
+        if spec.kind not in ("embedded", "images"):
+            yield spec.file, spec.sha256, spec.address
+    for file, checksum in CLEAN_NETWORKS.values():
+        yield file, checksum, "not published; `valen-tf data clean-network` trains another"
+
+
 def shape_words(shape):
     """`(28, 28, 1)` as `28 x 28 x 1`."""
     return " x ".join(map(str, shape))
@@ -94,10 +129,15 @@ def markdown(data_dirs=(), tfds_dir=None, networks_dir=None, *, report=lambda li
         else:
             averages = _averages(spec, dataset, networks_dir)
         counts = size_words(spec), shape_words(spec.shape), str(spec.classes)
-        cells = f"`{spec.name}`", spec.title, *counts, *averages, spec.licence, spec.source
+        source = f"[{spec.source}]({spec.address})"
+        cells = f"`{spec.name}`", spec.title, *counts, *averages, spec.licence, source
         lines.append(_row(cells))
     citations = [f"- {spec.title}: {spec.citation}." for spec in specs]
-    return "\n".join([_HEADER, *lines, "", "## To cite", "", *citations, ""])
+    files = [_row(("file", "SHA-256", "address")), _row(["---"] * 3)]
+    for file, checksum, address in _files():
+        files.append(_row((f"`{file}`", f"`{checksum}`" if checksum else _NONE, address)))
+    parts = [_HEADER, *lines, "", _FILES, *files, "", "## To cite", "", *citations, ""]
+    return "\n".join(parts)
 
 
 def _load(spec, data_dirs, tfds_dir, images):
@@ -142,9 +182,8 @@ def _clean_network(spec, dataset, networks_dir):
     """A network whose weights are at hand, else one trained here, or `None`."""
     from valen_tf import clean_networks
 
-    short = {"fashion_mnist": "fmnist"}.get(spec.name, spec.name)
-    path = pathlib.Path(networks_dir or "") / f"{short}_400.npz"
-    if networks_dir is not None and spec.kind == "images" and path.exists():
+    file, _ = CLEAN_NETWORKS.get(spec.name, (None, None))
+    if networks_dir is not None and file and (path := pathlib.Path(networks_dir) / file).exists():
         return clean_networks.load_clean_network(
             path, normalization=spec.name, feature_shape=spec.shape
         )
@@ -175,4 +214,13 @@ sizes of candidate sets:
 They are drawn with seed 0 for the training part where the split is official, for four fifths of 20
 Newsgroups, and else for all. "Not at hand": the set's files were not there, and the row tells what is
 published of it.
+"""
+_FILES = """\
+## Files
+
+The checksums are those of the files that the records in `results/records` were made with. `valen-tf data
+check --data-dir FOLDER` compares yours with them. A difference is no error: the archive of 20 Newsgroups
+was packed anew here, so that every other copy of it has another checksum. The candidate sets of the
+paper's authors, which were not used here, are at
+<https://drive.google.com/drive/folders/1J_68EqOrLN6tA56RcyTgcr1komJB31Y1> by the paper's own footnote.
 """

@@ -1,7 +1,7 @@
 """Networks that know the true labels: what the instance-dependent procedure asks which labels are alike.
 
 `train_clean_network` trains one; `load_clean_network` reads weights that PyTorch left in an `.npz` file,
-such as those of the authors' architectures.
+such as those of the authors' architectures, and `save_clean_network` writes such a file.
 """
 
 import re
@@ -23,13 +23,19 @@ NORMALIZATIONS = {
 }
 
 
-def train_clean_network(dataset, *, network=None, epochs=20, seed=0, verbose=0):
+# The one array in a file of weights that is none: for how many epochs the network was trained.
+EPOCHS_KEY = "epochs"
+
+
+def train_clean_network(dataset, *, network=None, normalization=None, epochs=20, seed=0, verbose=0):
     """Trains a network on the true labels of a data set.
 
     Args:
         dataset: `PartialLabelDataset` with labels.
         network: `"linear"`, `"mlp"` (the authors') or `"resnet32"`. By default the authors' MLP for
             images from 20,000 examples on, and a smaller one (128 and 64 wide) for anything else.
+        normalization: As in `load_clean_network`, for a network that `save_clean_network` is to write; by
+            default the features are standardised by their own moments.
         epochs: Number of epochs.
         seed: Seed of the initial weights and of the order of the examples.
         verbose: As in `keras.Model.fit`.
@@ -55,7 +61,7 @@ def train_clean_network(dataset, *, network=None, epochs=20, seed=0, verbose=0):
     model = getattr(networks, network or "mlp")(
         dataset.feature_shape,
         dataset.num_classes,
-        moments=dataset.moments(),
+        moments=dataset.moments() if normalization is None else _moments(normalization),
         seed=seed,
         **options,
     )
@@ -87,14 +93,7 @@ def load_clean_network(path, *, normalization, feature_shape=None):
         A `keras.Model` from raw pixels, 0 to 255, to logits.
     """
     weights = _read(path)
-    if isinstance(normalization, str):
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(
-                f"`normalization` must be one of {', '.join(NORMALIZATIONS)}, or (mean, std). "
-                f"Received: normalization={normalization!r}"
-            )
-        normalization = NORMALIZATIONS[normalization]
-    moments = tuple(255 * np.asarray(moment, dtype=np.float32) for moment in normalization)
+    moments = _moments(normalization)
     if "L1.weight" in weights:
         model, layers = _mlp(path, weights, feature_shape, moments)
     elif "conv1.weight" in weights:
@@ -106,6 +105,43 @@ def load_clean_network(path, *, normalization, feature_shape=None):
         )
     _assign(path, weights, model, layers)
     return model
+
+
+def save_clean_network(network, path, *, epochs):
+    """Writes a network's weights to an `.npz` file of PyTorch's names and layout.
+
+    The pixels' normalisation is not in the file: `load_clean_network` is told it anew.
+
+    Args:
+        network: Keras model that `train_clean_network` made, `"mlp"` or `"resnet32"`, for images.
+        path: `.npz` file to write.
+        epochs: For how many epochs it was trained, to be told of whatever is drawn from it.
+    """
+    if network.name not in _LAYERS:
+        raise ValueError(
+            f"`network` must be one of {', '.join(_LAYERS)} to be written with PyTorch's names. "
+            f"Received: {network.name}"
+        )
+    weights = {EPOCHS_KEY: np.int64(epochs)}
+    for theirs, ours in _LAYERS[network.name](network).items():
+        for variable in network.get_layer(ours).weights:
+            order = np.argsort(_ORDER[len(variable.shape)])
+            key = f"{theirs}.{_NAMES[variable.name]}"
+            weights[key] = np.asarray(variable.numpy(), np.float32).transpose(order)
+    with open(path, "wb") as file:
+        np.savez(file, **weights)
+
+
+def _moments(normalization):
+    """`(mean, std)` of pixels from 0 to 255."""
+    if isinstance(normalization, str):
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                f"`normalization` must be one of {', '.join(NORMALIZATIONS)}, or (mean, std). "
+                f"Received: normalization={normalization!r}"
+            )
+        normalization = NORMALIZATIONS[normalization]
+    return tuple(255 * np.asarray(moment, dtype=np.float32) for moment in normalization)
 
 
 def _mlp(path, weights, feature_shape, moments):
@@ -126,10 +162,16 @@ def _mlp(path, weights, feature_shape, moments):
         hidden_units=[shape[0] for shape in shapes[:-1]],
         moments=moments,
     )
+    return model, _mlp_layers(model)
+
+
+def _mlp_layers(model):
+    """PyTorch's names of the layers -> ours."""
+    depth = 1 + sum(layer.name.startswith("dense_") for layer in model.layers)
     layers = {f"L{depth}": "logits"}
     for layer in range(1, depth):
         layers |= {f"L{layer}": f"dense_{layer}", f"bn{layer}": f"normalise_{layer}"}
-    return model, layers
+    return layers
 
 
 def _resnet32(path, weights, feature_shape, moments):
@@ -142,6 +184,11 @@ def _resnet32(path, weights, feature_shape, moments):
             f"Received: feature_shape={feature_shape}"
         )
     model = networks.resnet32(feature_shape, num_classes, moments=moments)
+    return model, _resnet32_layers(model)
+
+
+def _resnet32_layers(model):
+    """PyTorch's names of the layers -> ours."""
     layers = {"conv1": "stem", "bn1": "stem_normalise", "fc": "logits"}
     for stage in (1, 2, 3):
         for block in range(5):
@@ -155,7 +202,10 @@ def _resnet32(path, weights, feature_shape, moments):
         if stage > 1:
             theirs, ours = f"layer{stage}.0.downsample", f"stage_{stage}_block_1_shortcut"
             layers |= {f"{theirs}.0": ours, f"{theirs}.1": f"{ours}_normalise"}
-    return model, layers
+    return layers
+
+
+_LAYERS = {"mlp": _mlp_layers, "resnet32": _resnet32_layers}
 
 
 _NAMES = {
@@ -172,7 +222,7 @@ _ORDER = {1: (0,), 2: (1, 0), 4: (2, 3, 1, 0)}
 
 def _assign(path, weights, model, layers):
     """Copies every array to its variable, and refuses what does not fit exactly."""
-    left = {key for key in weights if not key.endswith("num_batches_tracked")}
+    left = {key for key in weights if not key.endswith("num_batches_tracked")} - {EPOCHS_KEY}
     for theirs, ours in layers.items():
         for variable in model.get_layer(ours).weights:
             key, order = f"{theirs}.{_NAMES[variable.name]}", _ORDER[len(variable.shape)]

@@ -12,7 +12,15 @@ from valen_tf.clean_networks import train_clean_network
 PROCEDURES = ("uniform", "instance_dependent")
 
 
-def corrupt(dataset, procedure="instance_dependent", *, rate=None, network=None, seed=0):
+def corrupt(
+    dataset,
+    procedure="instance_dependent",
+    *,
+    rate=None,
+    at_least_one_wrong=False,
+    network=None,
+    seed=0,
+):
     """Draws candidate sets for the labels of a data set.
 
     Args:
@@ -22,6 +30,8 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, network=None,
             are likely.
         rate: The flipping probability (uniform; 0.5 by default), or the mean flipping probability of
             an example (instance-dependent; by default none, the paper's form).
+        at_least_one_wrong: Whether the uniform procedure gives a wrong label to every example that drew
+            none; see `valen_tf.candidates.uniform`.
         network: Keras model from features to logits that was trained on true labels, for the
             instance-dependent procedure. By default `train_clean_network(dataset, seed=seed)` makes one.
         seed: Seed of the draw and, where none is given, of the network.
@@ -47,11 +57,18 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, network=None,
     if procedure == "uniform":
         if network is not None:
             raise ValueError("`network` is for procedure='instance_dependent'. Received: uniform")
-        flip_probability = 0.5 if rate is None else rate
         drawn = candidates.uniform(
-            dataset.labels, dataset.num_classes, flip_probability=flip_probability, seed=seed
+            dataset.labels,
+            dataset.num_classes,
+            flip_probability=0.5 if rate is None else rate,
+            at_least_one_wrong=at_least_one_wrong,
+            seed=seed,
         )
     else:
+        if at_least_one_wrong:
+            raise ValueError(
+                "`at_least_one_wrong` is for procedure='uniform'. Received: instance_dependent"
+            )
         if network is None:
             network = train_clean_network(dataset, seed=seed)
         drawn = candidates.instance_dependent(

@@ -19,11 +19,10 @@ or, on TFDS's own command line (which wants `apache-beam` and `mlcroissant` inst
 `valen_tf.datasets.load("lost", folder)` reads the same file without TFDS.
 """
 
-import hashlib
-
 import numpy as np
 import tensorflow_datasets as tfds
 
+from valen_tf.datasets.files import sha256
 from valen_tf.datasets.realworld import load_real_world
 from valen_tf.datasets.registry import PALM, SPECS
 
@@ -55,9 +54,7 @@ class RealWorldBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
         path = dl_manager.manual_dir / spec.file
         dataset = load_real_world(spec, dl_manager.manual_dir)
         # TFDS keeps checksums of what it downloads; this is the one of what the user put there.
-        self.info.metadata.update(
-            file=spec.file, sha256=hashlib.sha256(path.read_bytes()).hexdigest()
-        )
+        self.info.metadata.update(file=spec.file, sha256=sha256(path))
         return {"train": self._generate_examples(dataset)}
 
     def _generate_examples(self, dataset):

@@ -1,5 +1,6 @@
-"""Where the public files are looked for."""
+"""Where the public files are looked for, and whether they are those that were used before."""
 
+import hashlib
 import os
 import pathlib
 
@@ -21,5 +22,33 @@ def find_file(spec, data_dir=None):
             return path
     raise FileNotFoundError(
         f"{spec.file} is not in {folder.resolve()}, nor in a folder in it: get it from {spec.source}, "
-        "and name its folder by `data_dir` or the environment variable VALEN_TF_DATA_DIR."
+        f"{spec.address}, and name its folder by `data_dir` or the environment variable VALEN_TF_DATA_DIR."
+    )
+
+
+def sha256(path):
+    """The checksum of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_warning(path, expected):
+    """What to say of a file that is not the one that was used before; nothing where it is.
+
+    No error: an archive that was packed anew, or other line ends, change the checksum and nothing else.
+
+    Args:
+        path: The file.
+        expected: Checksum of the file that the records were made with, or `None` where none is known.
+
+    Returns:
+        A sentence, or `None`.
+    """
+    found = sha256(path)
+    if expected in (None, found):
+        return None
+    return (
+        f"{path} is not byte for byte the file that the records of this project were made with (SHA-256 "
+        f"{found}, theirs {expected}). A copy that was only packed or saved anew gives the same numbers; "
+        "other contents do not."
     )

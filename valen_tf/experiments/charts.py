@@ -82,16 +82,16 @@ def candidate_rates(candidates, labels):
 
 
 def spread(frame):
-    """Mean and population standard deviation of `accuracy` at every `rate`.
+    """Mean and sample standard deviation of `accuracy` at every `rate`.
 
     Args:
         frame: Frame with `rate` and `accuracy`.
 
     Returns:
-        A frame with `rate`, rising, `mean` and `std`.
+        A frame with `rate`, rising, `mean` and `std`, which is 0 where there is one run.
     """
     groups = frame.groupby("rate")["accuracy"]
-    return groups.agg(mean="mean", std=lambda values: values.std(ddof=0)).reset_index()
+    return groups.agg(mean="mean", std="std").fillna({"std": 0.0}).reset_index()
 
 
 def examples(candidates, labels, count=5):

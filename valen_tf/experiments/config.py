@@ -24,6 +24,7 @@ class Data:
     separator: str = "|"
     corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
     rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
+    at_least_one_wrong: bool = False  # of the uniform procedure, as in the authors' code
     clean_network: str | None = None  # file of the network behind instance-dependent sets
     examples: int | None = None  # train on so many, drawn with the seed; by default on all
     test_fraction: float = 0.2
@@ -36,7 +37,7 @@ class Network:
     """The classifier."""
 
     name: str = "mlp"
-    hidden_units: tuple[int, ...] = (128, 64)
+    hidden_units: tuple[int, ...] | None = (128, 64)  # of the MLP
     batch_normalization: bool = True  # of the MLP
     weight_decay: float = 1e-4
 
@@ -70,7 +71,8 @@ class Config:
     def to_dict(self):
         """Plain nested dict, as it is stored."""
         plain = dataclasses.asdict(self)
-        plain["network"]["hidden_units"] = list(self.network.hidden_units)
+        if self.network.hidden_units is not None:
+            plain["network"]["hidden_units"] = list(self.network.hidden_units)
         return plain
 
 
@@ -115,6 +117,39 @@ def read_config(path=None, overrides=()):
                 raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
         section[last] = yaml.safe_load(value)
     return config_from(values, "the config" if path is None else path)
+
+
+def effective(config):
+    """The config without values that its run never reads, so that it says what was done.
+
+    A data set that brings its own candidate sets is not corrupted, and no network but the MLP has hidden
+    units. Two configs with the same effective one are the same run.
+
+    Args:
+        config: A `Config`.
+
+    Returns:
+        A `Config`.
+
+    Example:
+        >>> lost = read_config(overrides=["data.name=lost", "network.name=linear"])
+        >>> lost.data.corruption, effective(lost).data.corruption
+        ('instance_dependent', None)
+        >>> effective(lost).network.hidden_units is None
+        True
+    """
+    from valen_tf.datasets import SPECS
+
+    data, network = config.data, config.network
+    own = data.csv is not None or (data.name in SPECS and SPECS[data.name].candidates is not None)
+    if own or data.corruption is None:
+        unused = {"corruption": None, "rate": None, "clean_network": None}
+        data = dataclasses.replace(data, **unused, at_least_one_wrong=False)
+    elif data.corruption == "uniform":
+        data = dataclasses.replace(data, clean_network=None)
+    if network.name != "mlp":
+        network = dataclasses.replace(network, hidden_units=None)
+    return dataclasses.replace(config, data=data, network=network)
 
 
 def config_from(values, where):

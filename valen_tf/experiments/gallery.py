@@ -7,7 +7,7 @@ import pandas
 
 from valen_tf.experiments import charts, figures, paper
 from valen_tf.experiments.records import PAPER_SCHEDULE, arrays, method_place
-from valen_tf.experiments.typeset import data_title, method_title
+from valen_tf.experiments.typeset import data_title, marked_title, method_title
 
 
 class Page:
@@ -155,9 +155,9 @@ def _draw(stored, name, page):
 
 
 def setting(table, data):
-    """`Table 5, Lost`."""
+    """`Table 5, Lost`; a dagger marks a data set that is not the paper's."""
     if table in paper.TABLES:
-        return f"Table {paper.TABLES[table].number}, {data_title(data)}"
+        return f"Table {paper.TABLES[table].number}, {marked_title(data)}"
     return f"Figure ({table[-1]}), {data_title(data)}"
 
 

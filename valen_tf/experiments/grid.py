@@ -34,6 +34,7 @@ class Run:
     config: Config
     schedule: str = records.PAPER_SCHEDULE
     select: bool = True  # also choose an epoch by held-out candidate sets, in a second training
+    lacks: str | None = None  # the clean network's file that the config names and no folder has
 
     @property
     def name(self):
@@ -83,7 +84,9 @@ def runs(
                 if datasets and data not in datasets:
                     continue
                 config = read_config(configs / f"{table}-{data}.yaml")
+                network = config.data.clean_network
                 config = _placed(config, trial, data_dirs)
+                lacks = network if config.data.clean_network is None else None
                 config, schedule = _shortened(config, epochs, examples)
                 for method in _methods_of(table):
                     if methods and method not in methods:
@@ -99,7 +102,7 @@ def runs(
                             data=data_section,
                             ablation=False,
                         )
-                        found.append(Run(table, trial, one, schedule, select))
+                        found.append(Run(table, trial, one, schedule, select, lacks))
     return found
 
 

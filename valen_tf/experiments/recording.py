@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from valen_tf.experiments import paper, records
-from valen_tf.experiments.config import Config, config_from
+from valen_tf.experiments.config import Config, config_from, effective
 from valen_tf.experiments.files import write, write_json
 from valen_tf.experiments.methods import is_classical
 
@@ -69,13 +69,37 @@ def _stored(run, folder):
     if not path.exists():
         return None
     stored = json.loads(path.read_text())
-    # Read as a config, so that keys that came later have their defaults.
-    if config_from(stored["config"], path) != config_from(_portable(run.config), path):
+    advice = "choose another folder with --out, or delete the record to run it again."
+    # Read as configs, so that keys that came later have their defaults; and both as far as they have an
+    # effect, as old records also hold what was never read.
+    pair = (config_from(values, path) for values in (stored["config"], _portable(run.config)))
+    first, second = map(effective, pair)
+    if first != second:
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
-            f"{run.schedule}): choose another folder with --out, or delete the record to run it again."
+            f"{run.schedule}): {advice}"
+        )
+    # Files of one name may hold different networks, which draw different sets.
+    networks = records.clean_network(stored), _clean_network(run)
+    if networks[0] != networks[1]:
+        raise ValueError(
+            f"{path} is the record of a run with another clean network (its network: {networks[0]}; "
+            f"wanted: {networks[1]}): {advice}"
         )
     return stored
+
+
+def _clean_network(run):
+    """Whose network draws the candidate sets of a run; none where no network is asked."""
+    from valen_tf.experiments.sources import network_origin
+
+    if _procedure(run) != "instance_dependent":
+        return None
+    return network_origin(run.config.data.clean_network)
+
+
+def _procedure(run):
+    return (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure
 
 
 def _train(run, folder):
@@ -94,7 +118,7 @@ def _train(run, folder):
     record = {
         "table": run.table,
         "data": config.data.name,
-        "procedure": (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure,
+        "procedure": _procedure(run),
         "rate": config.data.rate,
         "method": config.method,
         "trial": run.trial,
@@ -112,6 +136,7 @@ def _train(run, folder):
         "convergence": history.get("convergence"),
         "candidates": data.train.average_candidates,
         "course": _course(history, config.training.epochs),
+        "clean_network": _clean_network(run),
         "trust": float(model.tables["trust"].numpy()) if "trust" in _tables(model) else None,
     }
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
@@ -208,16 +233,9 @@ def _shown(distributions, train_part, most=2000):
 
 def _prepared(config, folder):
     """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
-    import valen_tf
     from valen_tf.experiments.sources import prepare
 
-    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
-    if config.data.clean_network is not None:
-        network = pathlib.Path(config.data.clean_network).read_bytes()
-        key["network"] = hashlib.sha256(network).hexdigest()
-    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
-    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-    path = folder / "candidates" / name
+    path = _candidates_file(config, folder)
     if path.exists():
         plain = dataclasses.replace(config.data, corruption=None)
         data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
@@ -226,6 +244,23 @@ def _prepared(config, folder):
     data = prepare(config)
     write(path, lambda scratch: np.save(scratch, data.train.candidates))
     return data
+
+
+def _candidates_file(config, folder):
+    """Where the candidate sets of a config are kept: named by all that they depend on."""
+    import valen_tf
+
+    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
+    if (
+        not config.data.at_least_one_wrong
+    ):  # sets that were kept before it could be chosen stay valid
+        del key["data"]["at_least_one_wrong"]
+    if config.data.clean_network is not None:
+        network = pathlib.Path(config.data.clean_network).read_bytes()
+        key["network"] = hashlib.sha256(network).hexdigest()
+    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
+    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    return folder / "candidates" / name
 
 
 @functools.lru_cache(maxsize=2)
@@ -241,8 +276,8 @@ def _loaded(key):
 
 
 def _portable(config):
-    """The config without the places where this machine keeps the data."""
-    plain = config.to_dict()
+    """The config as far as it has an effect, without the places where this machine keeps the data."""
+    plain = effective(config).to_dict()
     plain["data"]["data_dir"] = None
     if plain["data"]["clean_network"] is not None:
         plain["data"]["clean_network"] = pathlib.Path(plain["data"]["clean_network"]).name

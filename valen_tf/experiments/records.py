@@ -6,7 +6,8 @@ A record says which cell of which table or figure it belongs to, what was run, a
     data, method       registry names
     procedure, rate    how candidate sets were drawn; null where they come with the data
     trial, seed        fold or trial number; runs of two methods with equal ones are paired
-    config             the whole configuration
+    config             the whole configuration, as far as it has an effect; old records also hold
+                       values that were never read
     schedule           "paper", or in words how the run departs from it
     versions, commit   of everything that was used
     seconds, peak_gigabytes
@@ -17,8 +18,10 @@ A record says which cell of which table or figure it belongs to, what was run, a
     convergence        mean absolute change of the label distributions at each epoch, or null
     course             test accuracy and training terms at every tenth epoch and the last ten, or null
     trust              share of the posterior in VALEN's target, or null
+    clean_network      whose network drew the instance-dependent sets: "authors, 400 epochs",
+                       "trained here, N epochs", or a file's name and checksum; null for other sets
 
-The last two are missing in old records.
+The last three are missing in old records.
 
 The arrays: `probabilities` [test examples, classes] and `labels` [test examples]; for methods that
 recover them `distributions` and `candidates` [examples, classes], `train_labels` [examples] and
@@ -34,6 +37,8 @@ from valen_tf.checks import require
 from valen_tf.experiments import paper
 
 PAPER_SCHEDULE = "paper"
+AUTHORS_NETWORK = "authors, 400 epochs"
+TRAINED_NETWORK = "trained here, 20 epochs"  # by `train_clean_network` as it is
 # How the epoch that counts is chosen -> in words. Only the first is the paper's.
 RULES = {
     "last": "at the last epoch",
@@ -143,6 +148,42 @@ def accuracy(record, rule="last"):
     if rule == "last_10":
         return record["accuracy_last_10"]
     return (record["selected"] or {}).get(rule, {}).get("accuracy")
+
+
+def at_least_one_wrong(record):
+    """Whether the uniform candidate sets of a run were drawn by the rule of the authors' code.
+
+    Example:
+        >>> at_least_one_wrong({"config": {"data": {"at_least_one_wrong": True}}})
+        True
+        >>> at_least_one_wrong({"config": {}})  # older than the choice
+        False
+    """
+    return record["config"].get("data", {}).get("at_least_one_wrong", False)
+
+
+def clean_network(record):
+    """Whose network drew the instance-dependent candidate sets of a run, in words.
+
+    A record that is older than the key tells it by its config: the only files of networks that there were
+    are those of the authors' architectures.
+
+    Returns:
+        A string; `None` where no network was asked, or where nothing is known.
+
+    Example:
+        >>> clean_network({"clean_network": "trained here, 400 epochs"})
+        'trained here, 400 epochs'
+        >>> old = {"procedure": "instance_dependent", "config": {"data": {"clean_network": None}}}
+        >>> clean_network(old)
+        'trained here, 20 epochs'
+    """
+    if "clean_network" in record:
+        return record["clean_network"]
+    data = record["config"].get("data", {})
+    if record["procedure"] != "instance_dependent" or "clean_network" not in data:
+        return None
+    return TRAINED_NETWORK if data["clean_network"] is None else AUTHORS_NETWORK
 
 
 def method_place(method):

@@ -4,7 +4,7 @@ import os
 import pathlib
 import time
 
-from valen_tf.experiments import grid, paper, recording, results, typeset
+from valen_tf.experiments import grid, paper, recording, records, results, typeset
 from valen_tf.experiments.files import write
 
 TARGETS = (*paper.TABLES, *paper.FIGURES)
@@ -39,6 +39,8 @@ def reproduce(targets=TARGETS, out="reproduction", *, page=None, jobs=1, report=
         report(f"left out: {name}: {reason}")
     if not wanted:
         raise ValueError("There is nothing to run: no method, data set and table go together.")
+    for warning in (*_other_files(wanted), *_lacking_networks(wanted)):
+        report(f"warning: {warning}")
     todo = [run for run in wanted if not recording.is_done(run, out)]
     report(f"{len(wanted)} runs, {len(wanted) - len(todo)} of them done before")
     cores = max(1, joblib.cpu_count() // max(1, jobs))
@@ -113,8 +115,34 @@ def _at_hand(runs):
         data = run.config.data
         spec = SPECS[data.name]
         if spec.kind != "embedded" and data.data_dir is None:
-            missing[data.name] = f"{spec.file} is in none of the data folders ({spec.source})"
+            missing[data.name] = (
+                f"{spec.file} is in none of the data folders ({spec.source}, {spec.address})"
+            )
     return [run for run in runs if run.config.data.name not in missing], missing
+
+
+def _other_files(runs):
+    """What to say of data files that are not those of the committed records."""
+    from valen_tf.datasets import SPECS, files
+
+    for name, folder in sorted({(run.config.data.name, run.config.data.data_dir) for run in runs}):
+        if SPECS[name].sha256 is not None:
+            path = files.find_file(SPECS[name], folder)
+            warning = files.checksum_warning(path, SPECS[name].sha256)
+            if warning:
+                yield warning
+
+
+def _lacking_networks(runs):
+    """That other candidate sets are drawn than the published ones, for want of a clean network."""
+    for name, data in sorted({(run.lacks, run.config.data.name) for run in runs if run.lacks}):
+        tables = ", ".join(dict.fromkeys(run.table for run in runs if run.lacks == name))
+        command = f"valen-tf data clean-network {data} --epochs 400"
+        yield (
+            f"NO CLEAN NETWORK: {name} is in none of the data folders. {tables} on {data} gets OTHER "
+            f"CANDIDATE SETS, by a network {records.TRAINED_NETWORK} instead of 400; the tables say so. "
+            f"`{command} --data-dir TFDS_FOLDER --out FOLDER/{name}` trains one."
+        )
 
 
 def _summarize(out):

@@ -147,6 +147,10 @@ def check_names(config):
     ):
         if value not in known:
             raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value!r}")
+    if config.network.name == "mlp" and config.network.hidden_units is None:
+        raise ValueError(
+            "`network.hidden_units` must be widths, such as [128, 64], of an mlp. Received: None"
+        )
 
 
 def _check_folder(folder, config):

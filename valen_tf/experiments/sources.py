@@ -1,9 +1,14 @@
 """The data of a run, from its config: loaded, split, corrupted."""
 
+import contextlib
 import dataclasses
+import functools
 import pathlib
+import zipfile
 
 import numpy as np
+
+from valen_tf.experiments.records import AUTHORS_NETWORK, TRAINED_NETWORK
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +80,12 @@ def _corrupted(train_part, config):
     # Other folds draw other sets, whatever the seed of the split.
     seed = config.seed + 1000 * source.fold
     return corruption.corrupt(
-        train_part, source.corruption, rate=source.rate, network=network, seed=seed
+        train_part,
+        source.corruption,
+        rate=source.rate,
+        at_least_one_wrong=source.at_least_one_wrong,
+        network=network,
+        seed=seed,
     )
 
 
@@ -99,6 +109,39 @@ def read_network(path, name, feature_shape):
             f"{', '.join(clean_networks.NORMALIZATIONS)}. Received: {name}"
         )
     return clean_networks.load_clean_network(path, normalization=name, feature_shape=feature_shape)
+
+
+def network_origin(path):
+    """Whose network draws instance-dependent candidate sets, in words that a record keeps.
+
+    Args:
+        path: File of the network, or `None` where one is trained for the purpose.
+
+    Returns:
+        `"authors, 400 epochs"` for the files that `valen-tf data check` knows, `"trained here, N epochs"`
+        for a network that this package trained, and else the file's name and the beginning of its
+        checksum.
+    """
+    if path is None:
+        return TRAINED_NETWORK
+    path = pathlib.Path(path)
+    return _file_origin(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache
+def _file_origin(path, modified):
+    """As `network_origin`; a grid asks for the same file again and again."""
+    from valen_tf.datasets import files
+    from valen_tf.datasets.registry import CLEAN_NETWORKS
+
+    checksum = files.sha256(path)
+    if checksum in {known for _, known in CLEAN_NETWORKS.values()}:
+        return AUTHORS_NETWORK
+    if path.suffix == ".npz":
+        with contextlib.suppress(ValueError, OSError, zipfile.BadZipFile), np.load(path) as weights:
+            if "epochs" in weights:
+                return f"trained here, {int(weights['epochs'])} epochs"
+    return f"{path.name}, SHA-256 {checksum[:12]}"
 
 
 def read_csv(config, path, schema=None):

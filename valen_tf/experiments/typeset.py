@@ -7,9 +7,10 @@ import numpy as np
 
 from valen_tf.datasets import SPECS
 from valen_tf.experiments import paper, tables
-from valen_tf.experiments.records import RULES
+from valen_tf.experiments.records import RULES, at_least_one_wrong
 
 MISSING = "\N{EN DASH}"
+OTHER = "\N{DAGGER}"  # beside the name of a data set whose published features are unknown
 
 
 def method_title(name):
@@ -20,6 +21,26 @@ def method_title(name):
 def data_title(name):
     """What people call a data set."""
     return SPECS[name].title if name in SPECS else name
+
+
+def marked_title(name):
+    """A data set's title, with a dagger where the published numbers are of other features.
+
+    Example:
+        >>> marked_title("lost"), marked_title("20newsgroups")
+        ('Lost', '20 Newsgroups †')
+    """
+    return data_title(name) + f" {OTHER}" * (name in paper.OTHER_FEATURES)
+
+
+def other_features(names):
+    """What the daggers of some data sets mean, a sentence each."""
+    return [
+        f"{OTHER} {data_title(name)} is another data set than the paper's: {paper.OTHER_FEATURES[name]}. "
+        "A difference to the published number says nothing about a method there."
+        for name in names
+        if name in paper.OTHER_FEATURES
+    ]
 
 
 def percent(mean, std, trials=paper.TRIALS, plus_minus="±"):
@@ -35,7 +56,7 @@ def percent(mean, std, trials=paper.TRIALS, plus_minus="±"):
 def caption(table, rule="last"):
     """The caption of a table, without its number."""
     return (
-        "Classification accuracy (%, mean ± standard deviation over the trials) on "
+        "Classification accuracy (%, mean ± sample standard deviation over the trials) on "
         f"{paper.TABLES[table].subject}, {RULES[rule]}."
     )
 
@@ -189,8 +210,12 @@ class _Sheet:
 
     def __init__(self, records, table, rule):
         self.frame = tables.summarize(records, table, rule)
+        runs = [record for record in records if record["table"] == table]
+        uniform = bool(runs) and paper.TABLES[table].procedure == "uniform"
+        self.drawn_as_printed = uniform and not any(map(at_least_one_wrong, runs))
         self.number = paper.TABLES[table].number
-        self.titles = [data_title(name) for name in paper.TABLES[table].data]
+        self.titles = [marked_title(name) for name in paper.TABLES[table].data]
+        self.others = other_features(paper.TABLES[table].data)
         texts = dict.fromkeys(self.frame.loc[self.frame["trials"] > 0, "note"])
         # What all runs have in common is said once, without letters.
         self.common = next(iter(texts)) if len(texts) == 1 else ""
@@ -217,14 +242,20 @@ class _Sheet:
         if frame["tested"].any():
             words.append(
                 f"{paper.SUPERIOR} / {paper.INFERIOR}: VALEN is significantly better / worse than the "
-                "method (t-test at 0.05, paired over the trials)."
+                "method (Student's t-test of two samples at 0.05, unpaired, as the paper's marks)."
             )
         words.append("Rows “paper”: the published numbers and, in brackets, ours minus theirs.")
         if (frame["trials"] == 0).any():
             words.append(f"{MISSING}: no record.")
+        if self.drawn_as_printed:
+            words.append(
+                "The candidate sets are drawn as the paper says; the rule of the authors' code, at least "
+                "one wrong label in every set (data.at_least_one_wrong), is not used."
+            )
         if self.common:
             words.append(f"All runs: {self.common}.")
-        return [("", " ".join(words)), *((x, f"{text}.") for text, x in self.letters.items())]
+        general = (("", text) for text in (" ".join(words), *self.others))
+        return [*general, *((letter, f"{text}.") for text, letter in self.letters.items())]
 
 
 def _published(cell):
@@ -259,7 +290,7 @@ _LATEX = {
     **{character: "\\" + character for character in "%&_#${}"},
     **{"±": r"$\pm$", MISSING: "--", "“": "``", "”": "''", "~": r"\textasciitilde{}"},
     **{"\\": r"\textbackslash{}", "^": r"\textasciicircum{}"},
-    **{paper.SUPERIOR: r"$\bullet$", paper.INFERIOR: r"$\circ$"},
+    **{paper.SUPERIOR: r"$\bullet$", paper.INFERIOR: r"$\circ$", OTHER: r"$\dagger$"},
 }
 
 
