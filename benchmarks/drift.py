@@ -8,7 +8,7 @@ the clean network. The variants:
     as it was      Adam at a constant rate, no weight decay, the posterior mean alone as target
     weight decay   the same with AdamW
     trust          that, and the target pooled with the classifier's opinion
-    default        that, and a trust that falls with the age of the neighbours
+    default        that, and a trust that falls with the steps
 
 No test label is read. Printed every 50 epochs: the classifier's risk, the compatibility and the whole
 loss, all of the training data; the size of the encoder's first weights; the share of its hidden

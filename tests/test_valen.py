@@ -189,7 +189,7 @@ def test_trust_in_the_neighbours_follows_from_the_data(share):
     assert trust < 0.35 if share < 0.5 else trust > 0.65
 
 
-def test_the_trust_falls_with_the_age_of_the_neighbours():
+def test_the_trust_falls_with_the_steps():
     dataset = blobs(60)
     sets = tf.constant(dataset.candidates, tf.float32)
     model = compiled(vt.Valen, dataset, trust=0.8, trust_steps=10)
@@ -200,44 +200,23 @@ def test_the_trust_falls_with_the_age_of_the_neighbours():
         log_mean = np.log(vt.dirichlet.mean(concentration))
         return vt.losses.confidence((1 - trust) * logits + trust * log_mean, sets)
 
-    # Five epochs of two steps with the same neighbours: half of the trust is left.
-    assert int(model.optimizer.iterations) == 10 and float(model.tables["known_since"]) == 0
+    # Five epochs of two steps: half of the trust is left.
+    assert int(model.optimizer.iterations) == 10 and float(model.tables["trusted_since"]) == 0
     np.testing.assert_allclose(
         model.target(logits, concentration, sets), expected(0.4), rtol=1e-4, atol=1e-6
     )
-    model.tables["known_since"].assign(10.0)
+    model.tables["trusted_since"].assign(10.0)
     np.testing.assert_allclose(
         model.target(logits, concentration, sets), expected(0.8), rtol=1e-4, atol=1e-6
     )
 
 
-def test_new_neighbours_are_new_evidence():
-    dataset = blobs(60)
-    model = mlp_model(dataset)
-    found, since = [], []
-
-    class Watch(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            found.append(self.model.tables["neighbours"].numpy())
-            since.append(float(self.model.tables["known_since"]))
-
-    callbacks = [*schedule(rebuild=1), Watch()]
-    model.fit(dataset.batches(30), epochs=5, callbacks=callbacks, verbose=0)
-    assert since[:3] == [0, 0, 0]  # two epochs of warm-up, then the first graph
-    for epoch in (3, 4):  # its graph was made at step 2 * epoch
-        rows = zip(found[epoch], found[epoch - 1], strict=True)
-        kept = np.mean([np.isin(now, before) for now, before in rows])
-        age = 2 * epoch - since[epoch - 1]
-        assert 0 < kept < 1
-        assert since[epoch] == pytest.approx(2 * epoch - kept * age)
-
-
-def test_other_training_data_are_new_evidence():
+def test_other_training_data_start_with_the_whole_trust():
     first, second = blobs(60), blobs(50)
     model = compiled(vt.Valen, first)
     model.fit(first.batches(30), epochs=3, callbacks=schedule(), verbose=0)
     model.fit(second.batches(30), epochs=1, callbacks=schedule(), verbose=0)
-    assert float(model.tables["known_since"]) == 6
+    assert float(model.tables["trusted_since"]) == 6
 
 
 def test_first_warm_up_step_uses_uniform_weights_and_stores_the_confidences():

@@ -49,22 +49,6 @@ def search(embeddings, num_neighbours, *, seed=0, exact=None, previous=None):
     return _checked(found, len(embeddings)), recall
 
 
-def kept_share(neighbours, previous):
-    """The share of the neighbours that were neighbours before.
-
-    Args:
-        neighbours: int array [examples, k], without repetition in a row.
-        previous: The same of an earlier embedding.
-
-    Example:
-        >>> kept_share(np.array([[1, 2], [0, 2], [0, 1]]), np.array([[2, 1], [0, 2], [3, 1]]))
-        0.8333333333333334
-    """
-    rows = np.arange(len(neighbours))[:, None] * len(neighbours)
-    kept = np.intersect1d(rows + neighbours, rows + previous)
-    return kept.size / neighbours.size
-
-
 def _found(embeddings, num_neighbours, seed, exact, previous):
     num_examples = len(embeddings)
     if num_examples <= EXACT_LIMIT if exact is None else exact:

@@ -25,8 +25,7 @@ class Valen(LabelEnhancement):
 
     How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
     the examples out, and their candidate sets tell how far neighbours can be trusted (`valen_tf.trust`).
-    That share falls with the steps, as the classifier takes in what the neighbours say, and rises again
-    as the embedding brings new neighbours.
+    That share falls with the steps, as the classifier takes in what the neighbours say.
     `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
@@ -40,8 +39,7 @@ class Valen(LabelEnhancement):
         kl_weight: Weight of the KL divergence from the prior.
         trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
             confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
-        trust_steps: Number of steps after which half of the trust in the same neighbours is left; infinite
-            for a trust that stays.
+        trust_steps: Number of steps after which half of the trust is left; infinite for a trust that stays.
         num_neighbours: Neighbours of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
@@ -129,8 +127,8 @@ class Valen(LabelEnhancement):
         self.add_table("graph_recall", (), np.float32)
         self.add_table("withheld", (None,), np.bool_)
         self.add_table("trust", (), np.float32)
-        # The step since which the neighbours have been known, on average.
-        self.add_table("known_since", (), np.float32)
+        # The optimiser's step when training on these data began: an optimiser may have seen others before.
+        self.add_table("trusted_since", (), np.float32)
 
     def make_encoder(self):
         """The inference model q(D | L, Phi, A)."""
@@ -189,13 +187,12 @@ class Valen(LabelEnhancement):
         """What the classifier learns from [batch, classes]: its own opinion and the posterior mean, pooled.
 
         Restricted to the candidates, softmax^(1 - trust) mean^trust, renormalised. The trust falls as
-        1 / (1 + age / trust_steps): what the classifier has taken in of its neighbours' opinion is part of
+        1 / (1 + steps / trust_steps): what the classifier has taken in of its neighbours' opinion is part of
         its own. A trust that stays counts that opinion again in every step, until encoder and classifier
-        have followed each other away from what they knew. New neighbours are new evidence, so the age is
-        that of the neighbours, in steps.
+        have followed each other away from what they knew.
         """
-        age = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["known_since"]
-        trust = self.tables["trust"] / (1.0 + age / self.trust_steps)
+        steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
+        trust = self.tables["trust"] / (1.0 + steps / self.trust_steps)
         log_mean = tf.math.log(dirichlet.mean(concentration))
         return losses.confidence((1.0 - trust) * logits + trust * log_mean, candidates)
 
@@ -244,7 +241,7 @@ class Valen(LabelEnhancement):
         withheld[order[: int(WITHHELD * len(candidates))]] = True
         self.tables["withheld"].assign(withheld)
         self.tables["trust"].assign(np.nan)  # until the first graph is there
-        self.tables["known_since"].assign(float(self.optimizer.iterations))
+        self.tables["trusted_since"].assign(float(self.optimizer.iterations))
 
     def forget_features(self):
         """Drops the graph, and what goes with it."""
@@ -259,14 +256,12 @@ class Valen(LabelEnhancement):
         corrected or kept rather than searched for anew.
         """
         embeddings = self.training_embeddings()
-        previous = self.tables["neighbours"].numpy() if self.has_graph else None
         found, recall = neighbours.search(
-            embeddings, self.num_neighbours, seed=self.seed, previous=previous
+            embeddings,
+            self.num_neighbours,
+            seed=self.seed,
+            previous=self.tables["neighbours"].numpy() if self.has_graph else None,
         )
-        if previous is not None:
-            step, since = float(self.optimizer.iterations), float(self.tables["known_since"])
-            kept = neighbours.kept_share(found, previous)
-            self.tables["known_since"].assign(step - kept * (step - since))
         adjacency = self.adjacency(found)
         if np.isnan(self.tables["trust"].numpy()):
             self.tables["trust"].assign(self.learned_trust(adjacency))
