@@ -23,6 +23,7 @@ METHODS = [
     vt.baselines.CC,
     vt.baselines.GA,
     vt.baselines.D2CNN,
+    vt.baselines.SoftmaxCLPL,
     vt.baselines.ValenAuthors,
     vt.ValenPaper,
 ]

@@ -10,7 +10,17 @@ from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
 from valen_tf import losses, metrics
-from valen_tf.baselines import CC, D2CNN, GA, RC, Proden, ValenAuthors, ValenNon
+from valen_tf.baselines import (
+    CC,
+    D2CNN,
+    GA,
+    RC,
+    Proden,
+    SoftmaxCLPL,
+    ValenAuthors,
+    ValenNon,
+    linear,
+)
 from valen_tf.experiments import grid, sources
 
 # Two examples over four classes, with probabilities that are powers of 1/2, so that - log p is
@@ -105,6 +115,36 @@ def test_cc_is_the_transition_form_up_to_a_constant():
     chosen = [sets.index(tuple(row)) for row in CANDIDATES.numpy().astype(int)]
     expected = -np.log(likelihood[[0, 1], chosen]) - np.log(7)
     np.testing.assert_allclose(losses.candidate_likelihood(LOGITS, CANDIDATES), expected, rtol=1e-6)
+
+
+def test_softmax_clpl_by_hand():
+    # First: the candidates' mean is 3/8, the others have 1/8 each. Second, a singleton: 1/2, then 1/8, 1/8
+    # and 1/4 outside.
+    first = (5 / 8) ** 2 + 2 * (9 / 8) ** 2
+    second = (1 / 2) ** 2 + 2 * (9 / 8) ** 2 + (5 / 4) ** 2
+    found = terms(hand(SoftmaxCLPL))["classification"]
+    np.testing.assert_allclose(found, [first, second], rtol=1e-6)
+
+
+def test_softmax_clpl_is_clpls_loss_with_probabilities_for_scores():
+    # The classical method's own objective: with the identity for weights, inputs are scores.
+    rng = np.random.default_rng(0)
+    logits, sets = rng.normal(0, 3, size=(50, 6)), rng.random((50, 6)) < 0.4
+    sets[np.arange(50), np.arange(50) % 6] = True
+    sets[:3] = True  # no other class
+    scores = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected, _ = linear.clpl_objective(np.eye(6).ravel(), scores, sets, np.zeros((6, 1)))
+    found = losses.softmax_clpl(tf.constant(logits), tf.constant(sets, tf.float64))
+    np.testing.assert_allclose(np.sum(found), expected, rtol=1e-10)
+
+
+def test_softmax_clpl_pushes_candidates_up_and_the_others_down():
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = losses.softmax_clpl(logits, CANDIDATES)
+    logits.assign_sub(0.01 * tape.gradient(loss, logits))
+    before, after = tf.nn.softmax(LOGITS) * CANDIDATES, tf.nn.softmax(logits) * CANDIDATES
+    assert (tf.reduce_sum(after, axis=1) > tf.reduce_sum(before, axis=1)).numpy().all()
 
 
 def own_risks(logits, sets):
@@ -276,7 +316,9 @@ def test_d2cnns_ramp_up_follows_the_epochs_and_ends_at_one():
     np.testing.assert_allclose(ratios, weights[2:6] / np.float64(weights[1]), rtol=1e-4)
 
 
-@pytest.mark.parametrize("function", [losses.candidate_likelihood, losses.candidate_entropy])
+@pytest.mark.parametrize(
+    "function", [losses.candidate_likelihood, losses.candidate_entropy, losses.softmax_clpl]
+)
 def test_losses_and_gradients_are_finite_at_the_extremes(function):
     logits = tf.Variable([[1e4, -1e4, 0.0], [0.0, 0.0, 1e4], [-1e4, 1e4, 0.0]])
     sets = tf.constant([[0.0, 1, 1], [1, 1, 0], [1, 0, 0]])

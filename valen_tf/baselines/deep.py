@@ -180,6 +180,31 @@ class GA(PartialLabelModel):
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
+class SoftmaxCLPL(PartialLabelModel):
+    """CLPL's loss on the softmax of a network: what the VALEN authors compared with as CLPL.
+
+    The publication has linear scores and a convex problem, which `CLPL` solves. The VALEN authors' public
+    code applies the same loss to a network's class probabilities (`losses.softmax_clpl`) and trains it by
+    SGD as it does all others; their figures for CLPL are to be compared with this one.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Timothee Cour, Ben Sapp, Ben Taskar. Learning from Partial Labels. JMLR 12, 2011. As in the code of
+        Ning Xu, Congyu Qiao, Xin Geng, Min-Ling Zhang. Instance-Dependent Partial Label Learning. NeurIPS
+        2021; github.com/palm-ml/valen. The default optimiser, SGD 1e-2 with momentum 0.9, is that of their
+        comparison.
+    """
+
+    def objective(self, features, logits, candidates, index):
+        """The candidates' mean probability is pushed up, that of every other class down."""
+        return {"classification": losses.softmax_clpl(logits, candidates)}
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
 class D2CNN(PartialLabelModel):
     """D2CNN: fidelity to the candidates, discrimination among them, and temporal ensembling.
 

@@ -15,6 +15,7 @@ METHODS = {
     "cc": ("valen_tf.baselines", "CC"),
     "d2cnn": ("valen_tf.baselines", "D2CNN"),
     "ga": ("valen_tf.baselines", "GA"),
+    "clpl_softmax": ("valen_tf.baselines", "SoftmaxCLPL"),
     "clpl": ("valen_tf.baselines", "CLPL"),
     "plsvm": ("valen_tf.baselines", "PLSVM"),
     "plknn": ("valen_tf.baselines", "PLKNN"),
