@@ -49,6 +49,8 @@ def main():
 
     import numpy as np
 
+    from valen_tf.experiments.methods import is_classical
+
     fixed = {key: yaml.safe_load(value) for key, value in (s.split("=") for s in options.settings)}
     parts = {
         (name, procedure): pairs
@@ -56,7 +58,7 @@ def main():
         for procedure, pairs in held_out_parts(name, options)
     }
     print(f"{'data':36}{options.setting:>20}  covering  approximated", flush=True)
-    averages = {}
+    averages, classical = {}, is_classical(options.method)
     with_ablation = options.method == "valen" and not options.no_ablation
     for value in (*((None,) if with_ablation else ()), *options.values):
         settings = None if value is None else {**fixed, options.setting: value}
@@ -75,8 +77,8 @@ def main():
                     "data": name,
                     "procedure": procedure,
                     "rate": options.rate if procedure == "instance_dependent" else None,
-                    "network": options.network,
-                    "epochs": options.epochs,
+                    "network": None if classical else options.network,
+                    "epochs": None if classical else options.epochs,
                     "seed": options.seed,
                     "settings": settings,
                     "covering_rate": [round(float(score[0]), 2) for score in scores],

@@ -51,7 +51,7 @@ CASES = {
     "d2cnn": lambda: vt.baselines.D2CNN(network(), ramp_up_epochs=2),
     # Terms or statistics join the examples of a batch.
     "valen_with_graph": lambda: vt.Valen(network(), num_neighbours=3),
-    "ga": lambda: vt.baselines.GA(network()),
+    "ga": lambda: vt.baselines.GA(network(), correction="ascent"),
     "batch_normalisation": lambda: vt.baselines.Proden(network(keras.layers.BatchNormalization())),
 }
 

@@ -1,6 +1,7 @@
 """Deep baselines: losses worked by hand, and what is peculiar to each method."""
 
 import itertools
+import zipfile
 
 import keras
 import numpy as np
@@ -160,9 +161,14 @@ def test_ga_by_hand():
     np.testing.assert_allclose(risks, [[1, 2, -1.5, -1.5], [0, 0, 1, 0]], rtol=1e-6)
     # Class risks (1/2, 1, -1/4, -3/4): classes 2 and 3 are raised, so the loss is (1/4 + 3/4) log 2,
     # of which the examples give 3/2 + 3/2 and -1 (halved by the mean).
-    loss = terms(hand(GA))["classification"] / LOG2
+    loss = terms(hand(GA, correction="ascent"))["classification"] / LOG2
     np.testing.assert_allclose(loss, [3, -1], rtol=1e-6)
     np.testing.assert_allclose(np.mean(loss), 1, rtol=1e-6)
+    # Without them the classes 0 and 1 are left, with 1/2 + 1; as it is, the risk is 1/2 + 1 - 1/4 - 3/4.
+    loss = terms(hand(GA, correction="nonnegative"))["classification"] / LOG2
+    np.testing.assert_allclose(loss, [3, 0], rtol=1e-6)
+    loss = terms(hand(GA, correction="none"))["classification"] / LOG2
+    np.testing.assert_allclose(loss, [0, 1], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -207,7 +213,8 @@ def test_an_untaught_classifier_has_no_negative_class_risk_in_any_batch():
         np.testing.assert_allclose(np.mean(risks, axis=0), np.log(10) / 10, rtol=1e-5)
 
 
-def test_ga_learns_from_uniform_sets():
+@pytest.mark.parametrize("correction", GA.CORRECTIONS)
+def test_ga_learns_from_uniform_sets(correction):
     # With the batch's own shares for the prior it unlearns as fast as it learns, and stays below 30 %.
     data = vt.datasets.load("digits")
     candidates = vt.candidates.uniform(data.labels, 10, flip_probability=0.5, seed=0)
@@ -220,7 +227,7 @@ def test_ga_learns_from_uniform_sets():
             keras.layers.Dense(10, kernel_initializer=seeds[1]),
         ]
     )
-    model = GA(network)
+    model = GA(network, correction=correction)
     model.compile(keras.optimizers.Adam(1e-3))
     model.fit(data.features, candidates, batch_size=256, epochs=60, verbose=0)
     assert np.mean(model.predict(data, verbose=0).argmax(axis=1) == data.labels) > 0.6
@@ -459,25 +466,50 @@ def test_singleton_sets_make_the_authors_classifier_learn_by_cross_entropy():
     np.testing.assert_allclose(found["classification"], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_ga_without_ascent_is_the_unbiased_risk():
-    logits = tf.constant([[2.0, 0.0, -1.0], [0.5, 0.1, 0.3]])
-    candidates = tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    risks = own_risks(logits, candidates)
-    assert tf.reduce_min(tf.reduce_mean(risks, axis=0)) < 0  # so that the two differ
-    network = vt.networks.linear((2,), 3)
-    plain, ascending = vt.baselines.GA(network, ascent=False), vt.baselines.GA(network)
-    for model in (plain, ascending):
-        model.start_tables(candidates.numpy().astype(np.uint8))
-    features, index = tf.zeros([2, 2]), tf.constant([0, 1])
-    terms = plain.objective(features, logits, candidates, index)
-    np.testing.assert_allclose(terms["classification"], tf.reduce_sum(risks, axis=1), rtol=1e-6)
-    others = ascending.objective(features, logits, candidates, index)
-    assert not np.allclose(others["classification"], terms["classification"])
-    assert vt.baselines.GA.from_config(plain.get_config()).ascent is False
+def test_nonnegative_risks_have_the_gradient_of_their_maximum_with_zero():
+    logits = tf.Variable(tf.random.stateless_normal([6, 4], seed=[3, 4]))
+    sets = tf.constant([[1.0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 1, 0, 0]])
+    sets = tf.concat([sets, [[0.0, 1, 1, 0]]], axis=0)  # class 3 is never a candidate
+    with tf.GradientTape(persistent=True) as tape:
+        risks = own_risks(logits, sets)
+        class_risks = tf.reduce_mean(risks, axis=0)
+        ours = tf.reduce_mean(losses.nonnegative_risk(risks))
+        expected = tf.reduce_sum(tf.maximum(class_risks, 0.0))
+    assert np.min(class_risks) < 0 < np.max(class_risks)
+    np.testing.assert_allclose(ours, expected, rtol=1e-6)
+    gradients = [tape.gradient(value, logits) for value in (ours, expected)]
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-7)
+
+
+def test_ga_leaves_the_risk_as_it_is_unless_told_otherwise():
+    model = hand(GA)
+    assert model.correction == "none"
+    expected = tf.reduce_sum(own_risks(LOGITS, CANDIDATES), axis=1)
+    np.testing.assert_allclose(terms(model)["classification"], expected, rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="`correction` must be one of none, .*correction='up'"):
+        GA(vt.networks.linear((5,), 4), correction="up")
+
+
+@pytest.mark.parametrize(("ascent", "correction"), [("true", "ascent"), ("false", "none")])
+def test_ga_is_read_from_files_that_say_ascent(ascent, correction, tmp_path):
+    hand(GA, correction="nonnegative").save(tmp_path / "new.keras")
+    assert vt.load_model(tmp_path / "new.keras").correction == "nonnegative"
+    with (
+        zipfile.ZipFile(tmp_path / "new.keras") as new,
+        zipfile.ZipFile(tmp_path / "old.keras", "w") as old,
+    ):
+        for name in new.namelist():
+            content = new.read(name)
+            if name == "config.json":
+                assert content.count(b'"correction": "nonnegative"') == 1
+                said = f'"ascent": {ascent}'.encode()
+                content = content.replace(b'"correction": "nonnegative"', said)
+            old.writestr(name, content)
+    assert vt.load_model(tmp_path / "old.keras").correction == correction
 
 
 def ga_setting_cases():
-    """The tables' settings in which GA drops its ascent; those with the clearest answer always run."""
+    """The tables in which GA has no ascent; those with the clearest answer always run."""
     for data in ("lost", "msrcv2", "birdsong"):
         yield "table5", data
     yield "table3", "dermatology"
@@ -490,18 +522,18 @@ def ga_setting_cases():
 
 @pytest.mark.parametrize(("table", "data"), [*ga_setting_cases()])
 def test_held_out_candidate_sets_choose_ga_without_ascent(real_data, table, data):
-    # How the grid's setting for these tables was chosen: no true label is read.
+    # How the default and the setting of these tables were chosen: no true label is read.
     run = grid.runs([table], methods=["ga"], datasets=[data], data_dirs=[real_data])[0]
-    assert run.config.settings == {"ascent": False}
+    assert run.config.settings == {"correction": "none"}
     prepared = sources.prepare(run.config).train
     dataset = vt.PartialLabelDataset(prepared.features, prepared.candidates)
     train, held_out = dataset.split(0.2, seed=0)
     covering = []
-    for ascent in (True, False):
+    for correction in ("ascent", "none"):
         network = vt.networks.linear(
             dataset.feature_shape, dataset.num_classes, moments=train.moments()
         )
-        model = GA(network, ascent=ascent)
+        model = GA(network, correction=correction)
         model.compile(keras.optimizers.SGD(1e-2, momentum=0.9))
         model.fit(train.batches(100), epochs=20, verbose=0)
         scores = metrics.label_free(model.predict(held_out, verbose=0), held_out.candidates)

@@ -89,9 +89,33 @@ def test_overrides_reach_every_section():
     assert config.method == "valen_non"
 
 
+def test_a_file_for_several_methods_has_settings_of_each(tmp_path):
+    path = tmp_path / "several.yaml"
+    path.write_text(
+        "methods: {ga: {correction: ascent}, d2cnn: {momentum: 0.5, ramp_up_epochs: 3}}"
+    )
+    assert read_config(path).settings == {}  # of VALEN there are none
+    assert read_config(path, ["method=ga"]).settings == {"correction": "ascent"}
+    config = read_config(path, ["method=d2cnn", "settings.momentum=0.7"])
+    assert config.settings == {"momentum": 0.7, "ramp_up_epochs": 3}
+    assert "methods" not in config.to_dict()  # a run has one
+    changed = read_config(path, ["method=ga", "methods.ga.correction=nonnegative"])
+    assert changed.settings == {"correction": "nonnegative"}
+
+
+def test_settings_of_earlier_versions_are_read_as_todays(tmp_path):
+    path = tmp_path / "old.yaml"
+    path.write_text("{method: ga, settings: {ascent: false}, methods: {ga: {correction: ascent}}}")
+    assert read_config(path).settings == {"correction": "none"}
+    assert read_config(path, ["settings.ascent=true"]).settings == {"correction": "ascent"}
+
+
 @pytest.mark.parametrize(
     ("overrides", "error", "message"),
     [
+        (["methods.gaa.correction=none"], ValueError, "must name methods.* Received: 'gaa'"),
+        (["methods.ga=none"], TypeError, "must map names of methods.*methods={'ga': 'none'}"),
+        (["methods=3"], TypeError, "Section `methods` of the config must map.*methods=3"),
         (["training.epoch=3"], ValueError, "Unknown key 'epoch'.*Did you mean 'epochs'"),
         (["trainig.epochs=3"], ValueError, "Unknown key 'trainig'.*'training'"),
         (["training.epochs=many"], TypeError, "`epochs`.*int.*epochs='many'"),

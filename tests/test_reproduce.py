@@ -61,12 +61,38 @@ def test_the_figures_vary_the_flipping_probability():
     assert {run.config.method for run in grid.runs(["figure-c"], trials=1)} == {"valen"}
 
 
-def test_settings_that_depart_from_a_methods_literature_are_in_the_config():
-    for table, data in (("table5", "lost"), ("table3", "yeast"), ("table4", "yeast")):
+def test_settings_of_a_methods_runs_stand_in_the_config_file(tmp_path):
+    for table, data, correction in (
+        *(("table5", "lost", "none"), ("table3", "yeast", "none"), ("table4", "yeast", "none")),
+        *(("table1", "mnist", "ascent"), ("table2", "cifar10", "ascent")),
+    ):
         run = grid.runs([table], datasets=[data], methods=["ga"])[0]
-        assert run.config.settings == {"ascent": False}
-    assert grid.runs(["table1"], datasets=["mnist"], methods=["ga"])[0].config.settings == {}
+        assert run.config.settings == {"correction": correction}
     assert grid.runs(["table5"], datasets=["lost"], methods=["rc"])[0].config.settings == {}
+    # The file alone decides.
+    text = (grid.CONFIGS / "table5-lost.yaml").read_text().partition("methods:")[0]
+    text += "methods: {d2cnn: {momentum: 0.5}, plknn: {num_neighbours: 3}}\n"
+    (tmp_path / "table5-lost.yaml").write_text(text)
+    found = grid.runs(["table5"], datasets=["lost"], trials=1, configs=tmp_path)
+    settings = {run.config.method: run.config.settings for run in found}
+    assert settings.pop("d2cnn") == {"momentum": 0.5}
+    assert settings.pop("plknn") == {"num_neighbours": 3}
+    assert len(settings) > 8 and not any(settings.values())
+    (tmp_path / "table5-lost.yaml").write_text(text.replace("momentum: 0.5", "ascent: 0.5"))
+    with pytest.raises(ValueError, match="Unknown key 'ascent' in `settings`; d2cnn takes"):
+        grid.runs(["table5"], datasets=["lost"], trials=1, configs=tmp_path)
+
+
+def test_records_of_earlier_settings_are_those_of_the_same_run():
+    # Those of GA have `ascent: false`, which `correction: none` is now called.
+    folder = grid.CONFIGS.parent / "results"
+    wanted = grid.runs(["table3", "table4", "table5"], methods=["ga"], select=False)
+    wanted = [run for run in wanted if (folder / "records" / f"{run.name}.json").exists()]
+    assert len(wanted) >= 60
+    assert all(recording.is_done(run, folder) for run in wanted)
+    other = dataclasses.replace(wanted[0].config, settings={"correction": "ascent"})
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(dataclasses.replace(wanted[0], config=other), folder)
 
 
 def test_a_short_schedule_says_so():

@@ -305,6 +305,26 @@ def complementary_risks(logits, candidates, prior):
     return -factor * tf.nn.log_softmax(logits)
 
 
+def nonnegative_risk(risks):
+    """The sum of the classes' risks, of which those that are negative over the batch count as 0.
+
+    A true class's risk is never negative. Here an estimate that is neither lowers the loss nor has a
+    gradient: max(0, risk) for every class, the non-negative form of Ishida et al. (2019).
+
+    Args:
+        risks: [batch, classes], from `complementary_risks`.
+
+    Returns:
+        [batch], whose mean is the loss.
+
+    Example:
+        >>> nonnegative_risk(tf.constant([[1.0, -0.5], [2.0, -1.5]])).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    positive = tf.reduce_mean(risks, axis=0) > 0  # [classes]
+    return tf.reduce_sum(tf.cast(positive, risks.dtype) * risks, axis=-1)
+
+
 def gradient_ascent(risks):
     """The loss of Ishida et al. (2019, Algorithm 1): descend on the risk, or ascend where it overfits.
 

@@ -11,10 +11,6 @@ from valen_tf.experiments.run import check_names
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 # The flipping probabilities of figures (a) and (b); of (a) their mean over an example's wrong labels.
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-# Where a run departs from its method's defaults, by table. GA's ascent unlearns on the UCI and real-world
-# sets: low test accuracies gave the occasion, held-out candidate sets the value
-# (tests/test_deep_baselines.py).
-SETTINGS = {(table, "ga"): {"ascent": False} for table in ("table3", "table4", "table5")}
 # One data set of each table, few examples, two trials, and few epochs: everything is touched.
 QUICK = {
     "data": ("mnist", "dermatology", "lost"),  # of the tables; each figure has but one
@@ -68,7 +64,8 @@ def runs(
         epochs: Number of epochs instead of the config's.
         examples: Number of training examples instead of all.
         select: Whether to train a second time with held-out candidate sets (deep methods).
-        configs: Folder of the configs, a file per table and data set.
+        configs: Folder of the configs, a file per table and data set. Where a method departs from its
+            defaults, their section `methods` says so.
 
     Returns:
         A list of `Run`, trial by trial, so that an interrupted grid has whole rows.
@@ -76,30 +73,23 @@ def runs(
     if quick:
         trials = trials or QUICK["trials"]
         epochs, examples = epochs or QUICK["epochs"], examples or QUICK["examples"]
+    wanted = [
+        (table, read_config(configs / f"{table}-{data}.yaml", [f"method={method}"]))
+        for table in tables
+        for data in _data_of(table, quick and not datasets)
+        if not datasets or data in datasets
+        for method in _methods_of(table)
+        if not methods or method in methods
+    ]
     found = []
     for trial in range(trials or paper.TRIALS):
-        for table in tables:
-            for data in _data_of(table, quick and not datasets):
-                if datasets and data not in datasets:
-                    continue
-                config = read_config(configs / f"{table}-{data}.yaml")
-                config = _placed(config, trial, data_dirs)
-                config, schedule = _shortened(config, epochs, examples)
-                for method in _methods_of(table):
-                    if methods and method not in methods:
-                        continue
-                    for rate in _rates_of(table, quick):
-                        data_section = dataclasses.replace(
-                            config.data, rate=rate or config.data.rate
-                        )
-                        one = dataclasses.replace(
-                            config,
-                            method=method,
-                            settings=SETTINGS.get((table, method), {}),
-                            data=data_section,
-                            ablation=False,
-                        )
-                        found.append(Run(table, trial, one, schedule, select))
+        for table, config in wanted:
+            config = _placed(config, trial, data_dirs)
+            config, schedule = _shortened(config, epochs, examples)
+            for rate in _rates_of(table, quick):
+                data = dataclasses.replace(config.data, rate=rate or config.data.rate)
+                one = dataclasses.replace(config, data=data, ablation=False)
+                found.append(Run(table, trial, one, schedule, select))
     return found
 
 

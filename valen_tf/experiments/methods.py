@@ -52,6 +52,19 @@ def enhances_labels(name):
     return issubclass(method_class(name), LabelEnhancement)
 
 
+def current_settings(name, settings):
+    """Settings under the names they have now: configs and records of earlier versions stay readable.
+
+    Example:
+        >>> current_settings("ga", {"ascent": False})
+        {'correction': 'none'}
+    """
+    settings = dict(settings)
+    if name == "ga" and "ascent" in settings:
+        settings["correction"] = "ascent" if settings.pop("ascent") else "none"
+    return settings
+
+
 def check_settings(name, settings):
     """Refuses settings that the method does not take."""
     parameters = inspect.signature(method_class(name)).parameters
