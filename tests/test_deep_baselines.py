@@ -6,6 +6,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 from conftest import blobs, compiled, drawn, schedule
 
@@ -390,7 +391,7 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     likelihood = sets * np.log(probability) + (1 - sets) * np.log(1 - probability)
     expected["label_reconstruction"] = 0.01 * -likelihood.mean(axis=1)
     neighbours = vt.graph.nearest_neighbours(dataset.features, 3)
-    block = np.array([[j in neighbours[i] for j in index] for i in index]) / 3
+    block = np.array([[i == j or j in neighbours[i] for j in index] for i in index]) / 4
     rebuilt = np.exp(log_softmax(1 / (1 + np.exp(-d @ d.T))))
     expected["graph_reconstruction"] = ((rebuilt - block) ** 2).mean(axis=1)
     concentration = tf.constant(np.clip(np.exp(raw / 4), 0.01, 30), tf.float32)
@@ -436,8 +437,21 @@ def test_the_authors_graph_is_built_once_and_small():
     model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
     model.fit(dataset.batches(60), epochs=4, callbacks=schedule(1, 1), verbose=0)
     assert built == [1]
-    assert len(model.tables["graph_columns"].numpy()) == 60 * 3
+    assert len(model.tables["graph_columns"].numpy()) == 60 * (3 + 1)
     assert max(table.numpy().size for table in model.tables.values()) < 60 * 60
+
+
+def test_the_authors_graph_has_self_loops_before_its_rows_are_normalised(authors):
+    model, dataset = authors
+    parts = (model.tables[f"graph_{name}"].numpy() for name in ("values", "columns", "row_ends"))
+    stored = scipy.sparse.csr_array(tuple(parts), shape=(60, 60)).toarray()
+    squared = np.square(dataset.features[:, None] - dataset.features).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    expected = np.eye(
+        60
+    )  # the code: ones at the three nearest, plus the identity, over the row's sum
+    np.put_along_axis(expected, squared.argsort(axis=1)[:, :3], 1, axis=1)
+    np.testing.assert_allclose(stored, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 def test_the_warm_up_leaves_the_authors_encoder_and_decoder_alone():

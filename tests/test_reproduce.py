@@ -68,6 +68,12 @@ def test_settings_of_a_methods_runs_stand_in_the_config_file(tmp_path):
     ):
         run = grid.runs([table], datasets=[data], methods=["ga"])[0]
         assert run.config.settings == {"correction": correction}
+    for table, data, gamma, correct in (
+        *(("table1", "kmnist", 5, 1), ("table1", "cifar10", 10, 0.2), ("table2", "cifar10", 10, 1)),
+        *(("table5", "lost", 20, 1), ("table5", "yahoo_news", 20, 0.2)),
+    ):
+        settings = grid.runs([table], datasets=[data], methods=["valen_authors"])[0].config.settings
+        assert (settings["compatibility_weight"], settings["correct"]) == (gamma, correct)
     assert grid.runs(["table5"], datasets=["lost"], methods=["rc"])[0].config.settings == {}
     # The file alone decides.
     text = (grid.CONFIGS / "table5-lost.yaml").read_text().partition("methods:")[0]
