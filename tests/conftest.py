@@ -18,7 +18,6 @@ import edges  # noqa: F401, graphs whose edges are right with a chosen probabili
 METHODS = [
     vt.Valen,
     vt.baselines.Proden,
-    vt.baselines.ValenNon,
     vt.baselines.RC,
     vt.baselines.CC,
     vt.baselines.GA,

@@ -18,7 +18,7 @@ import valen_tf as vt
 from valen_tf import cli
 from valen_tf.baselines.classical import CandidateClassifier
 from valen_tf.experiments import Config, paper, prepare, read_config
-from valen_tf.experiments.methods import METHODS, is_classical, method_class
+from valen_tf.experiments.methods import ALIASES, METHODS, is_classical, method_class
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -273,7 +273,11 @@ def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]), ("valen_authors", [])],
+    [
+        ("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]),
+        ("valen_authors", []),
+        ("valen_non", []),
+    ],
 )
 def test_a_method_named_on_the_command_line_is_trained(
     method, settings, animals, tmp_path, monkeypatch
@@ -335,7 +339,9 @@ def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
     with pytest.raises(SystemExit):
         cli.main(["train", "--help"])
     words = capsys.readouterr().out.replace(",", " ").split()
-    assert set(METHODS) <= set(words)
+    assert {*METHODS, *ALIASES} <= set(words)
+    for alias, name in ALIASES.items():
+        assert method_class(alias) is method_class(name) and alias not in METHODS
 
 
 def test_a_finished_run_is_not_run_again(run, capsys):

@@ -47,22 +47,11 @@ class Proden(PartialLabelModel):
         return {"classification": losses.weighted_cross_entropy(logits, self.weights_of(index))}
 
 
-@keras.saving.register_keras_serializable(package="valen_tf")
-class ValenNon(Proden):
-    """VALEN without label enhancement, the paper's ablation: the warm-up's minimal loss throughout.
-
-    That loss is PRODEN's, and the paper trains all methods by one protocol, so this is PRODEN under the
-    name that the ablation has.
-
-    Args:
-        classifier: A functional or sequential Keras model from features to logits.
-        seed: Seed of everything random in training.
-        name: Name of the model.
-
-    Reference:
-        Ning Xu, Congyu Qiao, Xin Geng, Min-Ling Zhang. Instance-Dependent Partial Label Learning.
-        NeurIPS 2021, Section 4.3.
-    """
+# VALEN without label enhancement, the paper's ablation (Xu et al., NeurIPS 2021, Section 4.3), has the
+# warm-up's minimal loss throughout. That loss is PRODEN's, and the paper trains all methods by one
+# protocol: the two are one method.
+ValenNon = Proden
+keras.saving.get_custom_objects()["valen_tf>ValenNon"] = Proden  # for files of earlier versions
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")

@@ -11,7 +11,7 @@ import typing
 
 import yaml
 
-from valen_tf.experiments.methods import METHODS, current_settings
+from valen_tf.experiments.methods import METHODS, current_settings, own_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +137,7 @@ def _with_settings_of_method(values, where):
             f"Section `methods` of {where} must map names of methods to their settings. "
             f"Received: methods={methods!r}"
         )
+    methods = {own_name(name): own for name, own in methods.items()}
     unknown = [name for name in methods if name not in METHODS]
     if unknown:
         raise ValueError(
@@ -144,7 +145,7 @@ def _with_settings_of_method(values, where):
             f"Received: {unknown[0]!r}"
         )
     method, settings = values.get("method", Config.method), values.get("settings", {})
-    own = methods.get(method) if isinstance(method, str) else None
+    own = methods.get(own_name(method)) if isinstance(method, str) else None
     if own and isinstance(settings, dict):
         values["settings"] = {**own, **current_settings(method, settings)}
     return values

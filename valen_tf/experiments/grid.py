@@ -5,7 +5,7 @@ import pathlib
 
 from valen_tf.experiments import paper, records
 from valen_tf.experiments.config import Config, read_config
-from valen_tf.experiments.methods import METHODS
+from valen_tf.experiments.methods import METHODS, own_name
 from valen_tf.experiments.run import check_names
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
@@ -34,9 +34,13 @@ class Run:
     @property
     def name(self):
         """Path of its record below the folder of records, without an ending."""
+        return self.name_as(self.config.method)
+
+    def name_as(self, method):
+        """The same with another name of the method, under which an earlier version may have run it."""
         data = self.config.data
         rate = "" if data.rate is None else f"-{data.rate:g}"
-        return f"{self.table}/{data.name}/{self.config.method}{rate}-{self.trial}"
+        return f"{self.table}/{data.name}/{method}{rate}-{self.trial}"
 
 
 def runs(
@@ -56,7 +60,8 @@ def runs(
 
     Args:
         tables: Names, `"table1"` to `"table5"`, `"figure-a"` to `"figure-c"`.
-        methods: Names of methods; by default all that the table or figure has, and the ablation.
+        methods: Names of methods; by default all that the table or figure has. The ablation is PRODEN, and
+            run once.
         datasets: Names of data sets; by default all that it has.
         data_dirs: Folders with the data; of each set the first that has it is used.
         quick: Whether to run everything in small, to see that it works.
@@ -79,7 +84,7 @@ def runs(
         for data in _data_of(table, quick and not datasets)
         if not datasets or data in datasets
         for method in _methods_of(table)
-        if not methods or method in methods
+        if not methods or method in map(own_name, methods)
     ]
     found = []
     for trial in range(trials or paper.TRIALS):
@@ -101,9 +106,9 @@ def _data_of(table, quick):
 
 def _methods_of(table):
     if table in paper.FIGURES:
-        return paper.FIGURES[table].methods
+        return [own_name(name) for name in paper.FIGURES[table].methods]
     own = paper.TABLES[table].methods
-    ours = ["valen_paper", "valen_non", "valen_authors"]
+    ours = ["valen_paper", "valen_authors"]
     if "clpl" in own:
         ours.append("clpl_softmax")  # which the published CLPL is
     return [name for name in METHODS if name in own or name in ours]

@@ -8,7 +8,7 @@ from scipy import stats
 
 from valen_tf.checks import require
 from valen_tf.experiments import paper
-from valen_tf.experiments.records import PAPER_SCHEDULE, accuracy, method_place
+from valen_tf.experiments.records import PAPER_SCHEDULE, accuracy, method_place, one_per_run
 
 SIGNIFICANCE = 0.05  # of the paper's pairwise t-tests
 
@@ -17,7 +17,7 @@ def summarize(records, table, rule="last"):
     """One published table, as its records have it.
 
     Args:
-        records: Records of runs, of this table and of others.
+        records: Records of runs, of this table and of others. A method with two names counts once.
         table: A key of `paper.TABLES`.
         rule: Which epoch counts, a key of `records.RULES`.
 
@@ -33,7 +33,7 @@ def summarize(records, table, rule="last"):
     """
     require(table in paper.TABLES, f"`table` must be one of {', '.join(paper.TABLES)}", repr(table))
     runs = {}
-    for record in records:
+    for record in one_per_run(records):
         value = accuracy(record, rule)
         if record["table"] == table and value is not None:
             runs.setdefault((record["data"], record["method"]), []).append((record, 100 * value))
