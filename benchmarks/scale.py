@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-_BASELINES = ["proden", "rc", "cc", "ga", "d2cnn", "valen_non", "valen_authors"]
+_BASELINES = ["proden", "rc", "cc", "ga", "d2cnn", "valen_authors"]
 _BASELINE_LIMIT = 60_000  # examples
 _EXACT_LIMIT = 20_000  # examples
 _COLUMNS = {

@@ -125,7 +125,7 @@ else:
         "lost",
         data_dirs=[os.environ.get("VALEN_TF_DATA_DIR", ".")],
         datasets=["lost"],
-        methods=["proden", "clpl"] if QUICK else ["valen", "valen_non", "proden", "clpl", "ipal"],
+        methods=["proden", "clpl"] if QUICK else ["valen", "proden", "clpl", "ipal"],
         trials=2,
         epochs=3 if QUICK else 100,
         select=False,

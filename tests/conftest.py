@@ -18,11 +18,11 @@ import edges  # noqa: F401, graphs whose edges are right with a chosen probabili
 METHODS = [
     vt.Valen,
     vt.baselines.Proden,
-    vt.baselines.ValenNon,
     vt.baselines.RC,
     vt.baselines.CC,
     vt.baselines.GA,
     vt.baselines.D2CNN,
+    vt.baselines.SoftmaxCLPL,
     vt.baselines.ValenAuthors,
     vt.ValenPaper,
 ]

@@ -47,10 +47,11 @@ CASES = {
     "proden": lambda: vt.baselines.Proden(regularised()),
     "rc": lambda: vt.baselines.RC(network()),
     "cc": lambda: vt.baselines.CC(network()),
+    "clpl_softmax": lambda: vt.baselines.SoftmaxCLPL(network()),
     "d2cnn": lambda: vt.baselines.D2CNN(network(), ramp_up_epochs=2),
     # Terms or statistics join the examples of a batch.
     "valen_with_graph": lambda: vt.Valen(network(), num_neighbours=3),
-    "ga": lambda: vt.baselines.GA(network()),
+    "ga": lambda: vt.baselines.GA(network(), correction="ascent"),
     "batch_normalisation": lambda: vt.baselines.Proden(network(keras.layers.BatchNormalization())),
 }
 

@@ -89,22 +89,29 @@ def test_degenerate_nnls_reaches_the_smallest_error(kind):
 # -- CLPL ---------------------------------------------------------------------------------------
 
 
-def clpl_problem(dataset, regularization):
-    inputs = np.column_stack([dataset.features.astype(float), np.ones(len(dataset))])
-    penalty = np.full((inputs.shape[1], 1), regularization)
-    penalty[-1] = 0
+def clpl_problem(dataset, regularization, intercept=True):
+    inputs = dataset.features.astype(float)
+    penalty = np.full((inputs.shape[1] + intercept, 1), regularization)
+    if intercept:
+        inputs = np.column_stack([inputs, np.ones(len(dataset))])
+        penalty[-1] = 0
     return inputs, dataset.candidates.astype(bool), penalty
 
 
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("regularization", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("units", [1.0, 1e4])
-def test_clpl_reaches_the_optimum(regularization, units):
+def test_clpl_reaches_the_optimum(regularization, units, intercept):
     dataset = blobs(150, 4, spread=1.5)
     dataset.features[:, 0] *= units
     dataset.features[:] += 3
-    problem = clpl_problem(dataset, regularization)
-    model = baselines.CLPL(regularization=regularization).fit(dataset)
-    ours = np.vstack([model.coef_.T, model.intercept_]).ravel()
+    problem = clpl_problem(dataset, regularization, intercept)
+    model = baselines.CLPL(regularization=regularization, intercept=intercept).fit(dataset)
+    ours = model.coef_.T.ravel()
+    if intercept:
+        ours = np.concatenate([ours, model.intercept_])
+    else:
+        np.testing.assert_array_equal(model.intercept_, np.zeros(4))
     value, gradient = linear.clpl_objective(ours, *problem)
     start = linear.clpl_objective(np.zeros_like(ours), *problem)[1]
     # In the units of each feature, or the largest feature alone would be judged.
@@ -115,7 +122,8 @@ def test_clpl_reaches_the_optimum(regularization, units):
         linear.clpl_objective, ours, problem, jac=True, method="Newton-CG", options={"xtol": 1e-12}
     )
     np.testing.assert_allclose(value, curvature.fun, rtol=1e-7)
-    from_afar = np.random.default_rng(0).normal(size=ours.shape) / np.repeat([units, 1, 1, 1, 1], 4)
+    unit = [units, 1, 1, 1, 1][: 4 + intercept]
+    from_afar = np.random.default_rng(0).normal(size=ours.shape) / np.repeat(unit, 4)
     other = scipy.optimize.minimize(
         linear.clpl_objective, from_afar, problem, jac=True, method="BFGS", options={"gtol": 1e-7}
     )
@@ -131,11 +139,13 @@ def test_the_gradient_of_clpl_is_that_of_its_value():
     np.testing.assert_allclose(linear.clpl_objective(point, *problem)[1], numeric, rtol=1e-4)
 
 
-def test_clpl_on_true_labels_is_the_linear_svm():
+@pytest.mark.parametrize("intercept", [True, False])
+def test_clpl_on_true_labels_is_the_linear_svm(intercept):
     dataset = blobs(150, 3, spread=1.5).revealed()
-    ours = baselines.CLPL(regularization=2.0).fit(dataset)
+    ours = baselines.CLPL(regularization=2.0, intercept=intercept).fit(dataset)
     # LIBLINEAR penalises the intercept, less so the larger its scaling.
-    theirs = LinearSVC(C=0.5, intercept_scaling=1e3, tol=1e-9, max_iter=10**6, dual=False)
+    options = {"fit_intercept": intercept, "intercept_scaling": 1e3, "dual": False}
+    theirs = LinearSVC(C=0.5, tol=1e-9, max_iter=10**6, **options)
     theirs.fit(dataset.features, dataset.labels)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-3)

@@ -102,6 +102,7 @@ BAD_SETTINGS = [
     ("CLPL", "regularization", 0),
     ("CLPL", "regularization", np.nan),
     ("CLPL", "max_iterations", 0),
+    ("CLPL", "intercept", "no"),
     ("PLSVM", "regularization", -1.0),
     ("PLSVM", "steps", 0),
     ("PLSVM", "batch_size", 1.5),

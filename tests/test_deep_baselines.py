@@ -1,16 +1,28 @@
 """Deep baselines: losses worked by hand, and what is peculiar to each method."""
 
 import itertools
+import zipfile
 
 import keras
 import numpy as np
 import pytest
+import scipy.sparse
 import tensorflow as tf
 from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
 from valen_tf import losses, metrics
-from valen_tf.baselines import CC, D2CNN, GA, RC, Proden, ValenAuthors, ValenNon
+from valen_tf.baselines import (
+    CC,
+    D2CNN,
+    GA,
+    RC,
+    Proden,
+    SoftmaxCLPL,
+    ValenAuthors,
+    ValenNon,
+    linear,
+)
 from valen_tf.experiments import grid, sources
 
 # Two examples over four classes, with probabilities that are powers of 1/2, so that - log p is
@@ -50,9 +62,29 @@ def test_proden_by_hand():
     np.testing.assert_allclose(terms(model)["classification"] / LOG2, [4 / 3, 1], rtol=1e-6)
 
 
-def test_the_ablation_is_proden():
-    assert issubclass(ValenNon, Proden)
-    assert not {"objective", "remember", "default_optimizer"} & set(vars(ValenNon))
+def rewritten(path, old, new):
+    """A copy of a saved model whose config has other words in it, as of an earlier version."""
+    copy = path.with_name("old.keras")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(copy, "w") as target:
+        for name in source.namelist():
+            content = source.read(name).decode() if name == "config.json" else source.read(name)
+            if name == "config.json":
+                assert old in content
+                content = content.replace(old, new)
+            target.writestr(name, content)
+    return copy
+
+
+def test_the_ablation_is_proden_also_in_files_that_say_its_name(tmp_path):
+    assert ValenNon is Proden
+    model = hand(Proden)
+    remember(model)
+    model.save(tmp_path / "new.keras")
+    for name in ('"class_name": "{}"', '"registered_name": "valen_tf>{}"'):
+        path = rewritten(tmp_path / "new.keras", name.format("Proden"), name.format("ValenNon"))
+    loaded = vt.load_model(path)
+    assert type(loaded) is Proden
+    np.testing.assert_array_equal(loaded.label_distributions(), model.label_distributions())
 
 
 def test_rc_by_hand():
@@ -107,6 +139,36 @@ def test_cc_is_the_transition_form_up_to_a_constant():
     np.testing.assert_allclose(losses.candidate_likelihood(LOGITS, CANDIDATES), expected, rtol=1e-6)
 
 
+def test_softmax_clpl_by_hand():
+    # First: the candidates' mean is 3/8, the others have 1/8 each. Second, a singleton: 1/2, then 1/8, 1/8
+    # and 1/4 outside.
+    first = (5 / 8) ** 2 + 2 * (9 / 8) ** 2
+    second = (1 / 2) ** 2 + 2 * (9 / 8) ** 2 + (5 / 4) ** 2
+    found = terms(hand(SoftmaxCLPL))["classification"]
+    np.testing.assert_allclose(found, [first, second], rtol=1e-6)
+
+
+def test_softmax_clpl_is_clpls_loss_with_probabilities_for_scores():
+    # The classical method's own objective: with the identity for weights, inputs are scores.
+    rng = np.random.default_rng(0)
+    logits, sets = rng.normal(0, 3, size=(50, 6)), rng.random((50, 6)) < 0.4
+    sets[np.arange(50), np.arange(50) % 6] = True
+    sets[:3] = True  # no other class
+    scores = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected, _ = linear.clpl_objective(np.eye(6).ravel(), scores, sets, np.zeros((6, 1)))
+    found = losses.softmax_clpl(tf.constant(logits), tf.constant(sets, tf.float64))
+    np.testing.assert_allclose(np.sum(found), expected, rtol=1e-10)
+
+
+def test_softmax_clpl_pushes_candidates_up_and_the_others_down():
+    logits = tf.Variable(LOGITS)
+    with tf.GradientTape() as tape:
+        loss = losses.softmax_clpl(logits, CANDIDATES)
+    logits.assign_sub(0.01 * tape.gradient(loss, logits))
+    before, after = tf.nn.softmax(LOGITS) * CANDIDATES, tf.nn.softmax(logits) * CANDIDATES
+    assert (tf.reduce_sum(after, axis=1) > tf.reduce_sum(before, axis=1)).numpy().all()
+
+
 def own_risks(logits, sets):
     """Complementary risks of a batch that is all of the training data."""
     prior = tf.reduce_mean(losses.complementary_shares(sets), axis=0)
@@ -120,9 +182,14 @@ def test_ga_by_hand():
     np.testing.assert_allclose(risks, [[1, 2, -1.5, -1.5], [0, 0, 1, 0]], rtol=1e-6)
     # Class risks (1/2, 1, -1/4, -3/4): classes 2 and 3 are raised, so the loss is (1/4 + 3/4) log 2,
     # of which the examples give 3/2 + 3/2 and -1 (halved by the mean).
-    loss = terms(hand(GA))["classification"] / LOG2
+    loss = terms(hand(GA, correction="ascent"))["classification"] / LOG2
     np.testing.assert_allclose(loss, [3, -1], rtol=1e-6)
     np.testing.assert_allclose(np.mean(loss), 1, rtol=1e-6)
+    # Without them the classes 0 and 1 are left, with 1/2 + 1; as it is, the risk is 1/2 + 1 - 1/4 - 3/4.
+    loss = terms(hand(GA, correction="nonnegative"))["classification"] / LOG2
+    np.testing.assert_allclose(loss, [3, 0], rtol=1e-6)
+    loss = terms(hand(GA, correction="none"))["classification"] / LOG2
+    np.testing.assert_allclose(loss, [0, 1], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
@@ -167,7 +234,8 @@ def test_an_untaught_classifier_has_no_negative_class_risk_in_any_batch():
         np.testing.assert_allclose(np.mean(risks, axis=0), np.log(10) / 10, rtol=1e-5)
 
 
-def test_ga_learns_from_uniform_sets():
+@pytest.mark.parametrize("correction", GA.CORRECTIONS)
+def test_ga_learns_from_uniform_sets(correction):
     # With the batch's own shares for the prior it unlearns as fast as it learns, and stays below 30 %.
     data = vt.datasets.load("digits")
     candidates = vt.candidates.uniform(data.labels, 10, flip_probability=0.5, seed=0)
@@ -180,7 +248,7 @@ def test_ga_learns_from_uniform_sets():
             keras.layers.Dense(10, kernel_initializer=seeds[1]),
         ]
     )
-    model = GA(network)
+    model = GA(network, correction=correction)
     model.compile(keras.optimizers.Adam(1e-3))
     model.fit(data.features, candidates, batch_size=256, epochs=60, verbose=0)
     assert np.mean(model.predict(data, verbose=0).argmax(axis=1) == data.labels) > 0.6
@@ -276,7 +344,9 @@ def test_d2cnns_ramp_up_follows_the_epochs_and_ends_at_one():
     np.testing.assert_allclose(ratios, weights[2:6] / np.float64(weights[1]), rtol=1e-4)
 
 
-@pytest.mark.parametrize("function", [losses.candidate_likelihood, losses.candidate_entropy])
+@pytest.mark.parametrize(
+    "function", [losses.candidate_likelihood, losses.candidate_entropy, losses.softmax_clpl]
+)
 def test_losses_and_gradients_are_finite_at_the_extremes(function):
     logits = tf.Variable([[1e4, -1e4, 0.0], [0.0, 0.0, 1e4], [-1e4, 1e4, 0.0]])
     sets = tf.constant([[0.0, 1, 1], [1, 1, 0], [1, 0, 0]])
@@ -341,7 +411,7 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     likelihood = sets * np.log(probability) + (1 - sets) * np.log(1 - probability)
     expected["label_reconstruction"] = 0.01 * -likelihood.mean(axis=1)
     neighbours = vt.graph.nearest_neighbours(dataset.features, 3)
-    block = np.array([[j in neighbours[i] for j in index] for i in index]) / 3
+    block = np.array([[i == j or j in neighbours[i] for j in index] for i in index]) / 4
     rebuilt = np.exp(log_softmax(1 / (1 + np.exp(-d @ d.T))))
     expected["graph_reconstruction"] = ((rebuilt - block) ** 2).mean(axis=1)
     concentration = tf.constant(np.clip(np.exp(raw / 4), 0.01, 30), tf.float32)
@@ -387,8 +457,21 @@ def test_the_authors_graph_is_built_once_and_small():
     model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
     model.fit(dataset.batches(60), epochs=4, callbacks=schedule(1, 1), verbose=0)
     assert built == [1]
-    assert len(model.tables["graph_columns"].numpy()) == 60 * 3
+    assert len(model.tables["graph_columns"].numpy()) == 60 * (3 + 1)
     assert max(table.numpy().size for table in model.tables.values()) < 60 * 60
+
+
+def test_the_authors_graph_has_self_loops_before_its_rows_are_normalised(authors):
+    model, dataset = authors
+    parts = (model.tables[f"graph_{name}"].numpy() for name in ("values", "columns", "row_ends"))
+    stored = scipy.sparse.csr_array(tuple(parts), shape=(60, 60)).toarray()
+    squared = np.square(dataset.features[:, None] - dataset.features).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    expected = np.eye(
+        60
+    )  # the code: ones at the three nearest, plus the identity, over the row's sum
+    np.put_along_axis(expected, squared.argsort(axis=1)[:, :3], 1, axis=1)
+    np.testing.assert_allclose(stored, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
 def test_the_warm_up_leaves_the_authors_encoder_and_decoder_alone():
@@ -417,25 +500,40 @@ def test_singleton_sets_make_the_authors_classifier_learn_by_cross_entropy():
     np.testing.assert_allclose(found["classification"], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_ga_without_ascent_is_the_unbiased_risk():
-    logits = tf.constant([[2.0, 0.0, -1.0], [0.5, 0.1, 0.3]])
-    candidates = tf.constant([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    risks = own_risks(logits, candidates)
-    assert tf.reduce_min(tf.reduce_mean(risks, axis=0)) < 0  # so that the two differ
-    network = vt.networks.linear((2,), 3)
-    plain, ascending = vt.baselines.GA(network, ascent=False), vt.baselines.GA(network)
-    for model in (plain, ascending):
-        model.start_tables(candidates.numpy().astype(np.uint8))
-    features, index = tf.zeros([2, 2]), tf.constant([0, 1])
-    terms = plain.objective(features, logits, candidates, index)
-    np.testing.assert_allclose(terms["classification"], tf.reduce_sum(risks, axis=1), rtol=1e-6)
-    others = ascending.objective(features, logits, candidates, index)
-    assert not np.allclose(others["classification"], terms["classification"])
-    assert vt.baselines.GA.from_config(plain.get_config()).ascent is False
+def test_nonnegative_risks_have_the_gradient_of_their_maximum_with_zero():
+    logits = tf.Variable(tf.random.stateless_normal([6, 4], seed=[3, 4]))
+    sets = tf.constant([[1.0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0], [1, 1, 1, 0], [0, 1, 0, 0]])
+    sets = tf.concat([sets, [[0.0, 1, 1, 0]]], axis=0)  # class 3 is never a candidate
+    with tf.GradientTape(persistent=True) as tape:
+        risks = own_risks(logits, sets)
+        class_risks = tf.reduce_mean(risks, axis=0)
+        ours = tf.reduce_mean(losses.nonnegative_risk(risks))
+        expected = tf.reduce_sum(tf.maximum(class_risks, 0.0))
+    assert np.min(class_risks) < 0 < np.max(class_risks)
+    np.testing.assert_allclose(ours, expected, rtol=1e-6)
+    gradients = [tape.gradient(value, logits) for value in (ours, expected)]
+    np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-7)
+
+
+def test_ga_leaves_the_risk_as_it_is_unless_told_otherwise():
+    model = hand(GA)
+    assert model.correction == "none"
+    expected = tf.reduce_sum(own_risks(LOGITS, CANDIDATES), axis=1)
+    np.testing.assert_allclose(terms(model)["classification"], expected, rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="`correction` must be one of none, .*correction='up'"):
+        GA(vt.networks.linear((5,), 4), correction="up")
+
+
+@pytest.mark.parametrize(("ascent", "correction"), [("true", "ascent"), ("false", "none")])
+def test_ga_is_read_from_files_that_say_ascent(ascent, correction, tmp_path):
+    hand(GA, correction="nonnegative").save(tmp_path / "new.keras")
+    assert vt.load_model(tmp_path / "new.keras").correction == "nonnegative"
+    said = ('"correction": "nonnegative"', f'"ascent": {ascent}')
+    assert vt.load_model(rewritten(tmp_path / "new.keras", *said)).correction == correction
 
 
 def ga_setting_cases():
-    """The tables' settings in which GA drops its ascent; those with the clearest answer always run."""
+    """The tables in which GA has no ascent; those with the clearest answer always run."""
     for data in ("lost", "msrcv2", "birdsong"):
         yield "table5", data
     yield "table3", "dermatology"
@@ -448,18 +546,18 @@ def ga_setting_cases():
 
 @pytest.mark.parametrize(("table", "data"), [*ga_setting_cases()])
 def test_held_out_candidate_sets_choose_ga_without_ascent(real_data, table, data):
-    # How the grid's setting for these tables was chosen: no true label is read.
+    # How the default and the setting of these tables were chosen: no true label is read.
     run = grid.runs([table], methods=["ga"], datasets=[data], data_dirs=[real_data])[0]
-    assert run.config.settings == {"ascent": False}
+    assert run.config.settings == {"correction": "none"}
     prepared = sources.prepare(run.config).train
     dataset = vt.PartialLabelDataset(prepared.features, prepared.candidates)
     train, held_out = dataset.split(0.2, seed=0)
     covering = []
-    for ascent in (True, False):
+    for correction in ("ascent", "none"):
         network = vt.networks.linear(
             dataset.feature_shape, dataset.num_classes, moments=train.moments()
         )
-        model = GA(network, ascent=ascent)
+        model = GA(network, correction=correction)
         model.compile(keras.optimizers.SGD(1e-2, momentum=0.9))
         model.fit(train.batches(100), epochs=20, verbose=0)
         scores = metrics.label_free(model.predict(held_out, verbose=0), held_out.candidates)

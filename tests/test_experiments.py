@@ -20,7 +20,7 @@ from valen_tf import cli
 from valen_tf.baselines.classical import CandidateClassifier
 from valen_tf.experiments import Config, paper, prepare, read_config
 from valen_tf.experiments.config import config_from, effective
-from valen_tf.experiments.methods import METHODS, is_classical, method_class
+from valen_tf.experiments.methods import ALIASES, METHODS, is_classical, method_class
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -132,9 +132,33 @@ def test_overrides_reach_every_section():
     assert config.method == "valen_non"
 
 
+def test_a_file_for_several_methods_has_settings_of_each(tmp_path):
+    path = tmp_path / "several.yaml"
+    path.write_text(
+        "methods: {ga: {correction: ascent}, d2cnn: {momentum: 0.5, ramp_up_epochs: 3}}"
+    )
+    assert read_config(path).settings == {}  # of VALEN there are none
+    assert read_config(path, ["method=ga"]).settings == {"correction": "ascent"}
+    config = read_config(path, ["method=d2cnn", "settings.momentum=0.7"])
+    assert config.settings == {"momentum": 0.7, "ramp_up_epochs": 3}
+    assert "methods" not in config.to_dict()  # a run has one
+    changed = read_config(path, ["method=ga", "methods.ga.correction=nonnegative"])
+    assert changed.settings == {"correction": "nonnegative"}
+
+
+def test_settings_of_earlier_versions_are_read_as_todays(tmp_path):
+    path = tmp_path / "old.yaml"
+    path.write_text("{method: ga, settings: {ascent: false}, methods: {ga: {correction: ascent}}}")
+    assert read_config(path).settings == {"correction": "none"}
+    assert read_config(path, ["settings.ascent=true"]).settings == {"correction": "ascent"}
+
+
 @pytest.mark.parametrize(
     ("overrides", "error", "message"),
     [
+        (["methods.gaa.correction=none"], ValueError, "must name methods.* Received: 'gaa'"),
+        (["methods.ga=none"], TypeError, "must map names of methods.*methods={'ga': 'none'}"),
+        (["methods=3"], TypeError, "Section `methods` of the config must map.*methods=3"),
         (["training.epoch=3"], ValueError, "Unknown key 'epoch'.*Did you mean 'epochs'"),
         (["trainig.epochs=3"], ValueError, "Unknown key 'trainig'.*'training'"),
         (["training.epochs=many"], TypeError, "`epochs`.*int.*epochs='many'"),
@@ -292,7 +316,11 @@ def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]), ("valen_authors", [])],
+    [
+        ("d2cnn", ["settings.momentum=0.5", "training.optimizer=adam"]),
+        ("valen_authors", []),
+        ("valen_non", []),
+    ],
 )
 def test_a_method_named_on_the_command_line_is_trained(
     method, settings, animals, tmp_path, monkeypatch
@@ -354,7 +382,9 @@ def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
     with pytest.raises(SystemExit):
         cli.main(["train", "--help"])
     words = capsys.readouterr().out.replace(",", " ").split()
-    assert set(METHODS) <= set(words)
+    assert {*METHODS, *ALIASES} <= set(words)
+    for alias, name in ALIASES.items():
+        assert method_class(alias) is method_class(name) and alias not in METHODS
 
 
 def test_a_finished_run_is_not_run_again(run, capsys):

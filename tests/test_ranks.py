@@ -98,6 +98,21 @@ def test_scores_are_those_of_the_largest_complete_block():
     assert list(block) == ["valen", "proden", "rc", "cc", "ga"] and len(block) == 2
 
 
+def test_a_method_with_two_names_is_ranked_once():
+    # Its double would take a rank of its own: PRODEN, always second, would get 2.5 of four.
+    data = ["lost", "msrcv2"]
+    scores = {"valen": 0.7, "proden": 0.6, "valen_non": 0.6, "rc": 0.5}
+    records = [
+        record("table5", name, method, 0, score)
+        for method, score in scores.items()
+        for name in data
+    ]
+    ranking = ranks.rank(ranks.complete_scores(records, ["table5"]))
+    assert ranking.ranks == {"valen": 1, "proden": 2, "rc": 3}
+    without = [run for run in records if run["method"] != "proden"]
+    assert ranks.rank(ranks.complete_scores(without, ["table5"])) == ranking
+
+
 def test_nothing_to_rank_gives_an_empty_frame():
     assert ranks.complete_scores([], ["table5"]).empty
     assert ranks.complete_scores(runs(["valen", "rc"], ["lost"]), ["table5"]).empty

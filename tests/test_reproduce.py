@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import record as made_up
 
 import valen_tf as vt
 from valen_tf import cli
@@ -35,11 +36,11 @@ def test_the_whole_grid_has_every_published_cell_five_times():
     ]
     for table, data, _, method in paper.cells():
         assert cells.count((table, data, method)) == 5, (table, data, method)
-    for table in paper.TABLES:  # the ablation and the authors' recipe stand beside them
-        assert {method for name, _, method in cells if name == table} >= {
-            "valen_non",
-            "valen_authors",
-        }
+    for table in paper.TABLES:  # the authors' recipe stands beside them; the ablation is PRODEN
+        ran = {method for name, _, method in cells if name == table}
+        assert {"valen_authors", "proden"} <= ran and "valen_non" not in ran
+        # Where the paper has a CLPL, so have we the one that it ran.
+        assert ("clpl_softmax" in ran) == ("clpl" in ran)
     assert len({run.name for run in wanted}) == len(wanted)  # no two share a record
     assert all(run.schedule == "paper" for run in wanted)
 
@@ -55,16 +56,92 @@ def test_the_figures_vary_the_flipping_probability():
     for table in ("figure-a", "figure-b"):
         wanted = grid.runs([table], trials=1)
         assert {run.config.data.rate for run in wanted} == set(grid.RATES)
-        assert {run.config.method for run in wanted} == {"valen", "valen_non"}
+        assert {run.config.method for run in wanted} == {"valen", "proden"}
     assert {run.config.method for run in grid.runs(["figure-c"], trials=1)} == {"valen"}
 
 
-def test_settings_that_depart_from_a_methods_literature_are_in_the_config():
-    for table, data in (("table5", "lost"), ("table3", "yeast"), ("table4", "yeast")):
+def test_settings_of_a_methods_runs_stand_in_the_config_file(tmp_path):
+    for table, data, correction in (
+        *(("table5", "lost", "none"), ("table3", "yeast", "none"), ("table4", "yeast", "none")),
+        *(("table1", "mnist", "ascent"), ("table2", "cifar10", "ascent")),
+    ):
         run = grid.runs([table], datasets=[data], methods=["ga"])[0]
-        assert run.config.settings == {"ascent": False}
-    assert grid.runs(["table1"], datasets=["mnist"], methods=["ga"])[0].config.settings == {}
+        assert run.config.settings == {"correction": correction}
+    for table, data, gamma, correct in (
+        *(("table1", "kmnist", 5, 1), ("table1", "cifar10", 10, 0.2), ("table2", "cifar10", 10, 1)),
+        *(("table5", "lost", 20, 1), ("table5", "yahoo_news", 20, 0.2)),
+    ):
+        settings = grid.runs([table], datasets=[data], methods=["valen_authors"])[0].config.settings
+        assert (settings["compatibility_weight"], settings["correct"]) == (gamma, correct)
     assert grid.runs(["table5"], datasets=["lost"], methods=["rc"])[0].config.settings == {}
+    # The file alone decides.
+    text = (grid.CONFIGS / "table5-lost.yaml").read_text().partition("methods:")[0]
+    text += "methods: {d2cnn: {momentum: 0.5}, plknn: {num_neighbours: 3}}\n"
+    (tmp_path / "table5-lost.yaml").write_text(text)
+    found = grid.runs(["table5"], datasets=["lost"], trials=1, configs=tmp_path)
+    settings = {run.config.method: run.config.settings for run in found}
+    assert settings.pop("d2cnn") == {"momentum": 0.5}
+    assert settings.pop("plknn") == {"num_neighbours": 3}
+    assert len(settings) > 8 and not any(settings.values())
+    (tmp_path / "table5-lost.yaml").write_text(text.replace("momentum: 0.5", "ascent: 0.5"))
+    with pytest.raises(ValueError, match="Unknown key 'ascent' in `settings`; d2cnn takes"):
+        grid.runs(["table5"], datasets=["lost"], trials=1, configs=tmp_path)
+
+
+def test_records_of_earlier_settings_are_those_of_the_same_run():
+    # Those of GA have `ascent: false`, which `correction: none` is now called.
+    folder = grid.CONFIGS.parent / "results"
+    wanted = grid.runs(["table3", "table4", "table5"], methods=["ga"], select=False)
+    wanted = [run for run in wanted if (folder / "records" / f"{run.name}.json").exists()]
+    assert wanted and all(recording.is_done(run, folder) for run in wanted)
+    other = dataclasses.replace(wanted[0].config, settings={"correction": "ascent"})
+    with pytest.raises(ValueError, match="is the record of another config"):
+        recording.is_done(dataclasses.replace(wanted[0], config=other), folder)
+
+
+def test_a_method_with_two_names_is_run_once():
+    names = ["proden", "valen_non"]
+    for methods in (names, names[:1], names[1:]):
+        wanted = grid.runs(["table5"], datasets=["lost"], methods=methods)
+        assert [run.name for run in wanted] == [f"table5/lost/proden-{k}" for k in range(5)]
+
+
+def test_a_run_that_was_recorded_under_another_name_is_done(tmp_path):
+    run = grid.runs(["figure-b"], methods=["valen_non"], trials=1, select=False)[0]
+    place = tmp_path / "records" / "figure-b" / "kmnist"
+    place.mkdir(parents=True)
+
+    def store(method, epochs=500):
+        config = recording._portable(run.config)
+        config = {**config, "method": method, "training": {**config["training"], "epochs": epochs}}
+        stored = made_up("figure-b", "kmnist", method, 0, 0.5, rate=0.1, config=config)
+        (place / f"{method}-0.1-0.json").write_text(json.dumps(stored))
+
+    assert not recording.is_done(run, tmp_path)
+    store("valen_non")
+    assert recording.is_done(run, tmp_path)
+    store("valen_non", epochs=3)
+    with pytest.raises(ValueError, match="valen_non-0.1-0.json is the record of another config"):
+        recording.is_done(run, tmp_path)
+    store("proden")  # beside a record of its own, the other one does not matter
+    assert recording.is_done(run, tmp_path)
+    (read,) = records.read(tmp_path / "records")
+    assert read["file"].name == "proden-0.1-0.json" and read["method"] == "proden"
+
+
+def test_the_choice_of_the_epoch_is_added_to_a_record_under_another_name(dermatology, tmp_path):
+    options = {**dermatology, "methods": ["valen_non"], "trials": 1, "out": tmp_path}
+    reproduce(**options)
+    own = tmp_path / "records" / "table4" / "dermatology" / "proden-0.json"
+    old = own.with_name("valen_non-0.json")
+    old.write_text(own.read_text().replace('"method": "proden"', '"method": "valen_non"'))
+    own.unlink()
+    lines = []
+    reproduce(**{**options, "select": True, "report": lines.append})
+    assert lines[0] == "1 runs, 0 of them done before" and not own.exists()
+    assert json.loads(old.read_text())["selected"] is not None
+    (read,) = records.read(tmp_path / "records")
+    assert read["method"] == "proden" and records.arrays({"file": own})
 
 
 def test_a_short_schedule_says_so():

@@ -152,6 +152,8 @@ def test_numbers_are_those_of_the_records(page):
 def test_figures_say_their_conditions(page):
     text = page.read_text()
     assert "**(a)** Kuzushiji-MNIST, instance-dependent procedure" in text
+    svg = (page.parent / "results" / "figure-a-kmnist.svg").read_text()
+    assert ">VALEN-NON<" in svg and ">PRODEN<" not in svg  # as the paper has it
     assert "1 trial; 13 epochs instead of 500." in text
     svg = (page.parent / "results" / "figure-c-kmnist.svg").read_text()
     assert ">11<" in svg and ">13<" in svg  # three epochs after a warm-up of ten

@@ -259,15 +259,16 @@ def test_wins_count_marks_over_all_tables(lost):
     more = [
         *cell("table4", "yeast", "valen", VALEN),
         *cell("table4", "yeast", "proden", IPAL),
-        *cell("table4", "yeast", "valen_non", PRODEN),
+        *cell("table4", "yeast", "valen_non", IPAL),  # PRODEN's other name
+        *cell("table4", "yeast", "valen_paper", PRODEN),
     ]
     frame = tables.wins(lost + more).set_index("method")
-    assert list(frame.index) == ["valen_non", "proden", "ipal", "plle"]
+    assert list(frame.index) == ["valen_paper", "proden", "ipal", "plle"]
     ours, theirs = ["better", "equal", "worse"], ["paper_better", "paper_equal", "paper_worse"]
     assert frame.loc["proden", ours].tolist() == [1, 0, 1]
     assert frame.loc["proden", theirs].tolist() == [0, 2, 0]  # Lost and Yeast, uniform
-    assert frame.loc["valen_non", ours].tolist() == [1, 0, 0]
-    assert frame.loc["valen_non", theirs].tolist() == [0, 0, 0]
+    assert frame.loc["valen_paper", ours].tolist() == [1, 0, 0]
+    assert frame.loc["valen_paper", theirs].tolist() == [0, 0, 0]
     assert tables.wins([]).empty
 
 
@@ -325,15 +326,28 @@ def test_markdown_cells(lost):
     assert own["PRODEN"] == "67.00 ± 2.00 ●"
     assert own["IPAL"] == "**76.60 ± 1.14** ○"
     assert own["PLLE"] == "72.00 ± 1.87" and own["RC"] == MISSING
-    assert list(own) == [paper.METHODS[name] for name in paper.TABLES["table5"].methods]
-    # 11 methods, each with its published row, and the header's two lines
-    assert len(rows) == 24
+    published = [paper.METHODS[name] for name in paper.TABLES["table5"].methods]
+    assert list(own) == [published[0], "VALEN-NON", *published[1:]]
+    # 11 methods, each with its published row, the ablation, and the header's two lines
+    assert len(rows) == 25
 
 
 def test_methods_without_a_published_number_have_no_row_for_it(lost):
-    lost += cell("table5", "lost", "valen_non", PRODEN) + cell("table5", "lost", "mine", PRODEN)
+    lost += cell("table5", "lost", "valen_paper", PRODEN) + cell("table5", "lost", "mine", PRODEN)
     labels = [line[0] for line in parse_markdown(typeset.markdown(lost, "table5"))[2:]]
-    assert labels[:4] == ["VALEN", "*paper*", "VALEN-NON", "PRODEN"] and labels[-1] == "mine"
+    assert labels[:3] == ["VALEN", "*paper*", "VALEN (as printed)"] and labels[-1] == "mine"
+
+
+@pytest.mark.parametrize("recorded", ["proden", "valen_non", "both"])
+def test_the_ablation_has_a_row_of_prodens_runs(lost, recorded):
+    runs = [record for record in lost if record["method"] != "proden"]
+    for method in ("proden", "valen_non") if recorded == "both" else (recorded,):
+        runs += cell("table5", "lost", method, PRODEN)
+    text = typeset.markdown(runs, "table5")
+    rows = {line[0]: line for line in parse_markdown(text) if line[0] in ("VALEN-NON", "PRODEN")}
+    assert rows["VALEN-NON"][1:] == rows["PRODEN"][1:] and rows["PRODEN"][1] == "67.00 ± 1.79 ●"
+    assert "VALEN-NON is PRODEN: one method, the same runs." in text
+    assert "VALEN-NON" not in typeset.markdown([], "table5")
 
 
 def test_every_format_has_the_same_cells(lost):

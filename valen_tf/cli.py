@@ -46,7 +46,7 @@ def _parser():
         "--method",
         metavar="NAME",
         help="valen (the default), valen_paper, valen_non, valen_authors, proden, rc, cc, d2cnn, ga, "
-        "clpl, plsvm, plknn, ipal or plle",
+        "clpl_softmax, clpl, plsvm, plknn, ipal or plle",
     )
     train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
     train.add_argument(

@@ -176,6 +176,34 @@ def candidate_entropy(logits, candidates):
     return -tf.reduce_sum(confidence(logits, candidates) * tf.nn.log_softmax(inside), axis=-1)
 
 
+def softmax_clpl(logits, candidates):
+    """CLPL's loss on class probabilities instead of linear scores.
+
+    With p = softmax(logits) and the squared hinge psi(z) = max(0, 1 - z)^2 of Cour et al. (2011),
+
+        psi(mean of p over the candidates) + sum over the other classes of psi(-p).
+
+    No probability is above 1, so the hinge never cuts off: psi(z) = (1 - z)^2 here. The loss is bounded,
+    and, unlike that of linear scores, not convex in the weights.
+
+    Args:
+        logits: [batch, classes].
+        candidates: [batch, classes], 0 or 1.
+
+    Returns:
+        [batch].
+
+    Example:
+        >>> softmax_clpl(tf.zeros([1, 4]), tf.constant([[1.0, 1, 0, 0]])).numpy()
+        array([3.6875], dtype=float32)
+    """
+    probabilities = tf.nn.softmax(logits)  # [batch, classes]
+    inside = tf.cast(candidates, logits.dtype)
+    mean = tf.reduce_sum(inside * probabilities, axis=-1) / tf.reduce_sum(inside, axis=-1)
+    others = tf.reduce_sum((1.0 - inside) * (1.0 + probabilities) ** 2, axis=-1)
+    return (1.0 - mean) ** 2 + others
+
+
 def ramp_up(progress):
     """Weight that grows smoothly to 1: exp(-5 (1 - progress)^2) (Laine & Aila, 2017).
 
@@ -275,6 +303,26 @@ def complementary_risks(logits, candidates, prior):
     others = tf.cast(tf.shape(logits)[-1] - 1, logits.dtype)
     factor = tf.reduce_sum(shares, axis=-1, keepdims=True) - others * shares
     return -factor * tf.nn.log_softmax(logits)
+
+
+def nonnegative_risk(risks):
+    """The sum of the classes' risks, of which those that are negative over the batch count as 0.
+
+    A true class's risk is never negative. Here an estimate that is neither lowers the loss nor has a
+    gradient: max(0, risk) for every class, the non-negative form of Ishida et al. (2019).
+
+    Args:
+        risks: [batch, classes], from `complementary_risks`.
+
+    Returns:
+        [batch], whose mean is the loss.
+
+    Example:
+        >>> nonnegative_risk(tf.constant([[1.0, -0.5], [2.0, -1.5]])).numpy()
+        array([1., 2.], dtype=float32)
+    """
+    positive = tf.reduce_mean(risks, axis=0) > 0  # [classes]
+    return tf.reduce_sum(tf.cast(positive, risks.dtype) * risks, axis=-1)
 
 
 def gradient_ascent(risks):

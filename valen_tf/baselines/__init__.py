@@ -7,7 +7,7 @@ scikit-learn estimators. Each is imported when first used, so that the latter do
 import importlib
 
 _OBJECTS = {
-    **dict.fromkeys(("Proden", "RC", "CC", "GA", "D2CNN", "ValenNon"), "deep"),
+    **dict.fromkeys(("Proden", "RC", "CC", "GA", "D2CNN", "SoftmaxCLPL", "ValenNon"), "deep"),
     "ValenAuthors": "valen_authors",
     "CLPL": "linear",
     "PLSVM": "linear",

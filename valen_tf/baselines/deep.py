@@ -47,22 +47,11 @@ class Proden(PartialLabelModel):
         return {"classification": losses.weighted_cross_entropy(logits, self.weights_of(index))}
 
 
-@keras.saving.register_keras_serializable(package="valen_tf")
-class ValenNon(Proden):
-    """VALEN without label enhancement, the paper's ablation: the warm-up's minimal loss throughout.
-
-    That loss is PRODEN's, and the paper trains all methods by one protocol, so this is PRODEN under the
-    name that the ablation has.
-
-    Args:
-        classifier: A functional or sequential Keras model from features to logits.
-        seed: Seed of everything random in training.
-        name: Name of the model.
-
-    Reference:
-        Ning Xu, Congyu Qiao, Xin Geng, Min-Ling Zhang. Instance-Dependent Partial Label Learning.
-        NeurIPS 2021, Section 4.3.
-    """
+# VALEN without label enhancement, the paper's ablation (Xu et al., NeurIPS 2021, Section 4.3), has the
+# warm-up's minimal loss throughout. That loss is PRODEN's, and the paper trains all methods by one
+# protocol: the two are one method.
+ValenNon = Proden
+keras.saving.get_custom_objects()["valen_tf>ValenNon"] = Proden  # for files of earlier versions
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
@@ -125,34 +114,45 @@ class CC(PartialLabelModel):
 
 @keras.saving.register_keras_serializable(package="valen_tf")
 class GA(PartialLabelModel):
-    """GA: learning from complementary labels, with gradient ascent where a class's risk turns negative.
+    """GA: learning from complementary labels, by an unbiased risk of what the label is not.
 
     Every label that is not a candidate is a complementary one; `losses.complementary_risks` derives the
-    unbiased risk for candidate sets of any sizes. As in the paper's experiments, a class's risk is
-    overfitted below 0 (its beta) and the step up is as long as a step down (its gamma, 1).
+    unbiased risk for candidate sets of any sizes. The estimate of a class's risk may turn negative, which
+    no true risk is. `correction` says what then happens:
+
+    - `"none"`: nothing, the unbiased risk is minimised as it is;
+    - `"nonnegative"`: such a class counts as 0 (`losses.nonnegative_risk`);
+    - `"ascent"`: the step raises the negative risks, and only them (`losses.gradient_ascent`). This is the
+      published method, which has its name from it. As in its experiments, a class's risk is overfitted
+      below 0 (its beta) and the step up is as long as a step down (its gamma, 1).
 
     The estimator takes the labels outside a set for a uniform draw. Where they are not, a class that is
     seldom a candidate has a negative risk at the outset already, and the ascent works on it instead of
-    learning: on the real-world sets most predictions then lie outside the candidate sets, and on the UCI
-    sets more of them do than without it. `ascent=False` leaves the unbiased risk as it is; the covering
-    rate on held-out candidate sets tells which to use.
+    learning: on the real-world sets most predictions then lie outside the candidate sets. So the ascent
+    is not the default; the covering rate on held-out candidate sets tells which form to use.
 
     Args:
         classifier: A functional or sequential Keras model from features to logits.
-        ascent: Whether to ascend on classes whose risk is negative.
+        correction: What is done about classes whose risk is negative: `"none"`, `"nonnegative"` or
+            `"ascent"`.
         seed: Seed of everything random in training.
         name: Name of the model.
 
     Reference:
         Takashi Ishida, Gang Niu, Aditya Krishna Menon, Masashi Sugiyama. Complementary-Label Learning for
         Arbitrary Losses and Models. ICML 2019, Algorithm 1. Settings: Adam, 5e-5, 300 epochs, batches
-        of 256. Several complementary labels: Lei Feng, Takuo Kaneko, Bo Han, Gang Niu, Bo An, Masashi
+        of 256, for 60,000 examples; a thousand of them ask for a larger rate. Several complementary
+        labels: Lei Feng, Takuo Kaneko, Bo Han, Gang Niu, Bo An, Masashi
         Sugiyama. Learning with Multiple Complementary Labels. ICML 2020.
     """
 
-    def __init__(self, classifier, *, ascent=True, seed=0, name=None):
+    CORRECTIONS = ("none", "nonnegative", "ascent")
+
+    def __init__(self, classifier, *, correction="none", seed=0, name=None):
         super().__init__(classifier, seed=seed, name=name)
-        self.ascent = ascent
+        rule = f"`correction` must be one of {', '.join(self.CORRECTIONS)}"
+        require(correction in self.CORRECTIONS, rule, f"correction={correction!r}")
+        self.correction = correction
         self.add_table("complementary_prior", (self.num_classes,), np.float32)
 
     @classmethod
@@ -161,11 +161,13 @@ class GA(PartialLabelModel):
         return keras.optimizers.Adam(5e-5)
 
     def objective(self, features, logits, candidates, index):
-        """The unbiased risk, or minus its negative classes."""
+        """The unbiased risk, corrected where a class's is negative."""
         prior = self.tables["complementary_prior"]
         risks = losses.complementary_risks(logits, candidates, prior)  # [batch, classes]
-        if self.ascent:
+        if self.correction == "ascent":
             return {"classification": losses.gradient_ascent(risks)}
+        if self.correction == "nonnegative":
+            return {"classification": losses.nonnegative_risk(risks)}
         return {"classification": tf.reduce_sum(risks, axis=-1)}
 
     def start_tables(self, candidates):
@@ -176,7 +178,40 @@ class GA(PartialLabelModel):
 
     def get_config(self):
         """Constructor arguments."""
-        return {**super().get_config(), "ascent": self.ascent}
+        return {**super().get_config(), "correction": self.correction}
+
+    @classmethod
+    def from_config(cls, config):
+        """The model that `get_config` describes; files of earlier versions say `ascent`, a boolean."""
+        config = dict(config)
+        if "ascent" in config:
+            config["correction"] = "ascent" if config.pop("ascent") else "none"
+        return super().from_config(config)
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class SoftmaxCLPL(PartialLabelModel):
+    """CLPL's loss on the softmax of a network: what the VALEN authors compared with as CLPL.
+
+    The publication has linear scores and a convex problem, which `CLPL` solves. The VALEN authors' public
+    code applies the same loss to a network's class probabilities (`losses.softmax_clpl`) and trains it by
+    SGD as it does all others; their figures for CLPL are to be compared with this one.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Timothee Cour, Ben Sapp, Ben Taskar. Learning from Partial Labels. JMLR 12, 2011. As in the code of
+        Ning Xu, Congyu Qiao, Xin Geng, Min-Ling Zhang. Instance-Dependent Partial Label Learning. NeurIPS
+        2021; github.com/palm-ml/valen. The default optimiser, SGD 1e-2 with momentum 0.9, is that of their
+        comparison.
+    """
+
+    def objective(self, features, logits, candidates, index):
+        """The candidates' mean probability is pushed up, that of every other class down."""
+        return {"classification": losses.softmax_clpl(logits, candidates)}
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")

@@ -34,11 +34,13 @@ class CLPL(LinearCandidateClassifier):
     linear SVM with squared hinge.
 
     The publication leaves the strength of the regularisation to the SVM package: 1, against a sum over
-    examples, is LIBLINEAR's default. The intercept is not penalised, so that shifting a feature changes
-    nothing.
+    examples, is LIBLINEAR's default. It has no intercept in its scores. Here there is one by default, not
+    penalised, so that shifting a feature changes nothing: held-out candidate sets do not agree on it, and
+    on average favour it (`benchmarks/choices.py`).
 
     Args:
         regularization: Weight of the squared norm, positive.
+        intercept: Whether the scores have an intercept. Without, features should be centred.
         max_iterations: Of L-BFGS.
 
     Example:
@@ -49,23 +51,27 @@ class CLPL(LinearCandidateClassifier):
         Timothee Cour, Ben Sapp, Ben Taskar. Learning from Partial Labels. JMLR 12, 2011.
     """
 
-    def __init__(self, *, regularization=1.0, max_iterations=2000):
+    def __init__(self, *, regularization=1.0, intercept=True, max_iterations=2000):
         self.regularization = regularization
+        self.intercept = intercept
         self.max_iterations = max_iterations
 
     def _fit(self, features, candidates):
         check_positive(regularization=self.regularization)
         check_count(max_iterations=self.max_iterations)
-        # Centred, which the free intercept takes up, and scaled by the diagonal of the Hessian's
-        # bound: the same problem, but round enough for L-BFGS whatever the features' units.
-        mean = features.mean(axis=0)
-        inputs = np.column_stack(
-            [features - mean, np.ones(len(features))]
-        )  # [examples, features + 1]
+        rule = "`intercept` must be True or False"
+        require(isinstance(self.intercept, (bool, np.bool_)), rule, f"intercept={self.intercept!r}")
+        inputs, mean = features, np.zeros(features.shape[1])
+        if self.intercept:  # centred, which the free intercept takes up
+            mean = features.mean(axis=0)
+            inputs = np.column_stack([features - mean, np.ones(len(features))])
+        # Scaled by the diagonal of the Hessian's bound: the same problem, but round enough for L-BFGS
+        # whatever the features' units.
         scale = np.sqrt(self.regularization + 2 * np.square(inputs).sum(axis=0))[:, None]
-        inputs /= scale.T
+        inputs = inputs / scale.T
         penalty = self.regularization / np.square(scale)
-        penalty[-1] = 0
+        if self.intercept:
+            penalty[-1] = 0
         start = np.zeros(len(scale) * candidates.shape[1])
         result = scipy.optimize.minimize(
             clpl_objective,
@@ -79,9 +85,12 @@ class CLPL(LinearCandidateClassifier):
             advice = "Raise `max_iterations`, or standardise the features"
             message = f"CLPL did not converge. {advice}. Received: {result.message}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        weights = result.x.reshape(len(scale), -1) / scale
-        self.coef_ = weights[:-1].T
-        self.intercept_ = weights[-1] - mean @ weights[:-1]
+        weights = (
+            result.x.reshape(len(scale), -1) / scale
+        )  # [features, classes], then the intercept
+        slopes = weights[: features.shape[1]]
+        self.coef_ = slopes.T
+        self.intercept_ = weights[len(slopes) :].sum(axis=0) - mean @ slopes
         self.n_iter_ = result.nit
 
 

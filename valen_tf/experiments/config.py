@@ -11,6 +11,8 @@ import typing
 
 import yaml
 
+from valen_tf.experiments.methods import METHODS, current_settings, own_name
+
 
 @dataclasses.dataclass(frozen=True)
 class Data:
@@ -79,6 +81,9 @@ class Config:
 def read_config(path=None, overrides=()):
     """Reads a YAML file over the defaults, then applies overrides.
 
+    A file for several methods may have a section `methods` with settings of single ones. Those of the
+    method that is run are taken, under its `settings`, which come first; the others do not matter.
+
     Args:
         path: YAML file; none for the embedded default.
         overrides: Strings `"section.key=value"`, the value in YAML.
@@ -116,7 +121,8 @@ def read_config(path=None, overrides=()):
             if not isinstance(section, dict):
                 raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
         section[last] = yaml.safe_load(value)
-    return config_from(values, "the config" if path is None else path)
+    where = "the config" if path is None else path
+    return config_from(_with_settings_of_method(values, where), where)
 
 
 def effective(config):
@@ -154,7 +160,31 @@ def effective(config):
 
 def config_from(values, where):
     """The `Config` of plain nested values; `where` says in errors what they are of."""
-    return _from_dict(Config, values, where=str(where))
+    config = _from_dict(Config, values, where=str(where))
+    return dataclasses.replace(config, settings=current_settings(config.method, config.settings))
+
+
+def _with_settings_of_method(values, where):
+    """The values of one run, with its method's settings in place of the section `methods`."""
+    values = dict(values)
+    methods = values.pop("methods", {})
+    if not (isinstance(methods, dict) and all(isinstance(own, dict) for own in methods.values())):
+        raise TypeError(
+            f"Section `methods` of {where} must map names of methods to their settings. "
+            f"Received: methods={methods!r}"
+        )
+    methods = {own_name(name): own for name, own in methods.items()}
+    unknown = [name for name in methods if name not in METHODS]
+    if unknown:
+        raise ValueError(
+            f"Section `methods` of {where} must name methods, which are {', '.join(METHODS)}. "
+            f"Received: {unknown[0]!r}"
+        )
+    method, settings = values.get("method", Config.method), values.get("settings", {})
+    own = methods.get(own_name(method)) if isinstance(method, str) else None
+    if own and isinstance(settings, dict):
+        values["settings"] = {**own, **current_settings(method, settings)}
+    return values
 
 
 def _from_dict(cls, values, *, where):

@@ -6,6 +6,7 @@ import pathlib
 import pandas
 
 from valen_tf.experiments import charts, figures, paper
+from valen_tf.experiments.methods import own_name
 from valen_tf.experiments.records import PAPER_SCHEDULE, arrays, method_place
 from valen_tf.experiments.typeset import data_title, marked_title, method_title
 
@@ -76,9 +77,11 @@ def paper_figures(records, page):
 
 
 def _flipping(runs, name, page):
+    shown = {own_name(method): method for method in paper.FIGURES[runs[0]["table"]].methods}
+    named = [{**run, "method": shown.get(run["method"], run["method"])} for run in runs]
     rows = [
         {"method": method_title(run["method"]), "rate": run["rate"], "accuracy": run["accuracy"]}
-        for run in sorted(runs, key=lambda run: method_place(run["method"]))
+        for run in sorted(named, key=lambda run: method_place(run["method"]))
         if run["rate"] is not None
     ]
     if not rows:

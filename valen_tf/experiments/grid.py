@@ -5,16 +5,12 @@ import pathlib
 
 from valen_tf.experiments import paper, records
 from valen_tf.experiments.config import Config, read_config
-from valen_tf.experiments.methods import METHODS
+from valen_tf.experiments.methods import METHODS, own_name
 from valen_tf.experiments.run import check_names
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 # The flipping probabilities of figures (a) and (b); of (a) their mean over an example's wrong labels.
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-# Where a run departs from its method's defaults, by table. GA's ascent unlearns on the UCI and real-world
-# sets: low test accuracies gave the occasion, held-out candidate sets the value
-# (tests/test_deep_baselines.py).
-SETTINGS = {(table, "ga"): {"ascent": False} for table in ("table3", "table4", "table5")}
 # One data set of each table, few examples, two trials, and few epochs: everything is touched.
 QUICK = {
     "data": ("mnist", "dermatology", "lost"),  # of the tables; each figure has but one
@@ -39,9 +35,13 @@ class Run:
     @property
     def name(self):
         """Path of its record below the folder of records, without an ending."""
+        return self.name_as(self.config.method)
+
+    def name_as(self, method):
+        """The same with another name of the method, under which an earlier version may have run it."""
         data = self.config.data
         rate = "" if data.rate is None else f"-{data.rate:g}"
-        return f"{self.table}/{data.name}/{self.config.method}{rate}-{self.trial}"
+        return f"{self.table}/{data.name}/{method}{rate}-{self.trial}"
 
 
 def runs(
@@ -61,7 +61,8 @@ def runs(
 
     Args:
         tables: Names, `"table1"` to `"table5"`, `"figure-a"` to `"figure-c"`.
-        methods: Names of methods; by default all that the table or figure has, and the ablation.
+        methods: Names of methods; by default all that the table or figure has. The ablation is PRODEN, and
+            run once.
         datasets: Names of data sets; by default all that it has.
         data_dirs: Folders with the data; of each set the first that has it is used.
         quick: Whether to run everything in small, to see that it works.
@@ -69,7 +70,8 @@ def runs(
         epochs: Number of epochs instead of the config's.
         examples: Number of training examples instead of all.
         select: Whether to train a second time with held-out candidate sets (deep methods).
-        configs: Folder of the configs, a file per table and data set.
+        configs: Folder of the configs, a file per table and data set. Where a method departs from its
+            defaults, their section `methods` says so.
 
     Returns:
         A list of `Run`, trial by trial, so that an interrupted grid has whole rows.
@@ -77,32 +79,25 @@ def runs(
     if quick:
         trials = trials or QUICK["trials"]
         epochs, examples = epochs or QUICK["epochs"], examples or QUICK["examples"]
+    wanted = [
+        (table, read_config(configs / f"{table}-{data}.yaml", [f"method={method}"]))
+        for table in tables
+        for data in _data_of(table, quick and not datasets)
+        if not datasets or data in datasets
+        for method in _methods_of(table)
+        if not methods or method in map(own_name, methods)
+    ]
     found = []
     for trial in range(trials or paper.TRIALS):
-        for table in tables:
-            for data in _data_of(table, quick and not datasets):
-                if datasets and data not in datasets:
-                    continue
-                config = read_config(configs / f"{table}-{data}.yaml")
-                network = config.data.clean_network
-                config = _placed(config, trial, data_dirs)
-                lacks = network if config.data.clean_network is None else None
-                config, schedule = _shortened(config, epochs, examples)
-                for method in _methods_of(table):
-                    if methods and method not in methods:
-                        continue
-                    for rate in _rates_of(table, quick):
-                        data_section = dataclasses.replace(
-                            config.data, rate=rate or config.data.rate
-                        )
-                        one = dataclasses.replace(
-                            config,
-                            method=method,
-                            settings=SETTINGS.get((table, method), {}),
-                            data=data_section,
-                            ablation=False,
-                        )
-                        found.append(Run(table, trial, one, schedule, select, lacks))
+        for table, config in wanted:
+            network = config.data.clean_network
+            config = _placed(config, trial, data_dirs)
+            lacks = network if config.data.clean_network is None else None
+            config, schedule = _shortened(config, epochs, examples)
+            for rate in _rates_of(table, quick):
+                data = dataclasses.replace(config.data, rate=rate or config.data.rate)
+                one = dataclasses.replace(config, data=data, ablation=False)
+                found.append(Run(table, trial, one, schedule, select, lacks))
     return found
 
 
@@ -114,9 +109,11 @@ def _data_of(table, quick):
 
 def _methods_of(table):
     if table in paper.FIGURES:
-        return paper.FIGURES[table].methods
+        return [own_name(name) for name in paper.FIGURES[table].methods]
     own = paper.TABLES[table].methods
-    ours = ("valen_paper", "valen_non", "valen_authors")
+    ours = ["valen_paper", "valen_authors"]
+    if "clpl" in own:
+        ours.append("clpl_softmax")  # which the published CLPL is
     return [name for name in METHODS if name in own or name in ours]
 
 

@@ -8,13 +8,13 @@ import inspect
 METHODS = {
     "valen": ("valen_tf.valen", "Valen"),
     "valen_paper": ("valen_tf.valen", "ValenPaper"),
-    "valen_non": ("valen_tf.baselines", "ValenNon"),
     "valen_authors": ("valen_tf.baselines", "ValenAuthors"),
     "proden": ("valen_tf.baselines", "Proden"),
     "rc": ("valen_tf.baselines", "RC"),
     "cc": ("valen_tf.baselines", "CC"),
     "d2cnn": ("valen_tf.baselines", "D2CNN"),
     "ga": ("valen_tf.baselines", "GA"),
+    "clpl_softmax": ("valen_tf.baselines", "SoftmaxCLPL"),
     "clpl": ("valen_tf.baselines", "CLPL"),
     "plsvm": ("valen_tf.baselines", "PLSVM"),
     "plknn": ("valen_tf.baselines", "PLKNN"),
@@ -22,6 +22,18 @@ METHODS = {
     "plle": ("valen_tf.baselines", "PLLE"),
 }
 CLASSICAL = ("clpl", "plsvm", "plknn", "ipal", "plle")
+# Another name of a method, which a config may use as well -> its own. The paper's ablation is PRODEN.
+ALIASES = {"valen_non": "proden"}
+
+
+def own_name(name):
+    """The name under which a method is run, recorded and counted.
+
+    Example:
+        >>> own_name("valen_non"), own_name("valen")
+        ('proden', 'valen')
+    """
+    return ALIASES.get(name, name)
 
 
 def method_class(name):
@@ -31,9 +43,10 @@ def method_class(name):
         >>> method_class("proden").__name__
         'Proden'
     """
-    if name not in METHODS:
-        raise ValueError(f"`method` must be one of {', '.join(METHODS)}. Received: {name!r}")
-    module, attribute = METHODS[name]
+    if own_name(name) not in METHODS:
+        known = ", ".join([*METHODS, *ALIASES])
+        raise ValueError(f"`method` must be one of {known}. Received: {name!r}")
+    module, attribute = METHODS[own_name(name)]
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -49,6 +62,19 @@ def enhances_labels(name):
     from valen_tf.enhancement import LabelEnhancement
 
     return issubclass(method_class(name), LabelEnhancement)
+
+
+def current_settings(name, settings):
+    """Settings under the names they have now: configs and records of earlier versions stay readable.
+
+    Example:
+        >>> current_settings("ga", {"ascent": False})
+        {'correction': 'none'}
+    """
+    settings = dict(settings)
+    if name == "ga" and "ascent" in settings:
+        settings["correction"] = "ascent" if settings.pop("ascent") else "none"
+    return settings
 
 
 def check_settings(name, settings):

@@ -17,7 +17,7 @@ import numpy as np
 from valen_tf.experiments import paper, records
 from valen_tf.experiments.config import Config, config_from, effective
 from valen_tf.experiments.files import write, write_json
-from valen_tf.experiments.methods import is_classical
+from valen_tf.experiments.methods import ALIASES, is_classical, own_name
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -38,7 +38,7 @@ def execute(run, folder):
         The record, or `None` where another process is at it.
     """
     folder = pathlib.Path(folder)
-    path = folder / "records" / f"{run.name}.json"
+    path = _path(run, folder)
     with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
         if not claimed:
             return None
@@ -63,9 +63,17 @@ def is_done(run, folder):
     return stored is not None and not (wanted and stored["selected"] is None)
 
 
+def _path(run, folder):
+    """The file of the run's record: under its method's name, unless it is there under another one."""
+    others = [alias for alias, method in ALIASES.items() if method == run.config.method]
+    names = [run.name, *map(run.name_as, others)]
+    paths = [pathlib.Path(folder) / "records" / f"{name}.json" for name in names]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
 def _stored(run, folder):
     """The run's record as it was written, or none."""
-    path = pathlib.Path(folder) / "records" / f"{run.name}.json"
+    path = _path(run, folder)
     if not path.exists():
         return None
     stored = json.loads(path.read_text())
@@ -74,7 +82,7 @@ def _stored(run, folder):
     # effect, as old records also hold what was never read.
     pair = (config_from(values, path) for values in (stored["config"], _portable(run.config)))
     first, second = map(effective, pair)
-    if first != second:
+    if dataclasses.replace(first, method=own_name(first.method)) != second:
         raise ValueError(
             f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
             f"{run.schedule}): {advice}"

@@ -35,6 +35,7 @@ import numpy as np
 
 from valen_tf.checks import require
 from valen_tf.experiments import paper
+from valen_tf.experiments.methods import ALIASES, own_name
 
 PAPER_SCHEDULE = "paper"
 AUTHORS_NETWORK = "authors, 400 epochs"
@@ -97,7 +98,8 @@ def read(folder):
         folder: The folder; every `.json` file in it must be a record.
 
     Returns:
-        A list of dicts in the order of the paper, each with `"file"`, the path it was read from.
+        A list of dicts in the order of the paper, each with `"file"`, the path it was read from; those of
+        `one_per_run`.
     """
     folder = pathlib.Path(folder)
     if not folder.is_dir():
@@ -112,7 +114,27 @@ def read(folder):
         require(run not in seen, "A run must have one record", f"{seen.get(run)} and {path}")
         seen[run] = path
         found.append({**record, "file": path})
-    return sorted(found, key=_place)
+    return sorted(one_per_run(found), key=_place)
+
+
+def one_per_run(found):
+    """Records under their methods' own names, one of each run.
+
+    A record under another name (`methods.ALIASES`) stands for the method's own where that is missing.
+
+    Args:
+        found: Records.
+
+    Returns:
+        A list of records; those that were renamed are copies.
+    """
+    own = {_run(record) for record in found if record["method"] not in ALIASES}
+    renamed = [{**record, "method": own_name(record["method"])} for record in found]
+    return [
+        new
+        for old, new in zip(found, renamed, strict=True)
+        if old["method"] not in ALIASES or _run(new) not in own
+    ]
 
 
 def arrays(record):

@@ -16,6 +16,7 @@ from valen_tf.experiments.records import (
     at_least_one_wrong,
     clean_network,
     method_place,
+    one_per_run,
 )
 
 SIGNIFICANCE = 0.05  # of the paper's t-tests
@@ -25,7 +26,7 @@ def summarize(records, table, rule="last"):
     """One published table, as its records have it.
 
     Args:
-        records: Records of runs, of this table and of others.
+        records: Records of runs, of this table and of others. A method with two names counts once.
         table: A key of `paper.TABLES`.
         rule: Which epoch counts, a key of `records.RULES`.
 
@@ -43,7 +44,7 @@ def summarize(records, table, rule="last"):
     """
     require(table in paper.TABLES, f"`table` must be one of {', '.join(paper.TABLES)}", repr(table))
     runs = {}
-    for record in records:
+    for record in one_per_run(records):
         value = accuracy(record, rule)
         if record["table"] == table and value is not None:
             runs.setdefault((record["data"], record["method"]), []).append((record, 100 * value))

@@ -7,7 +7,8 @@ import numpy as np
 
 from valen_tf.datasets import SPECS
 from valen_tf.experiments import paper, tables
-from valen_tf.experiments.records import RULES, at_least_one_wrong
+from valen_tf.experiments.methods import ALIASES, own_name
+from valen_tf.experiments.records import RULES, at_least_one_wrong, method_place
 
 MISSING = "\N{EN DASH}"
 OTHER = "\N{DAGGER}"  # beside the name of a data set whose published features are unknown
@@ -216,7 +217,10 @@ class _Sheet:
         self.number = paper.TABLES[table].number
         self.titles = [marked_title(name) for name in paper.TABLES[table].data]
         self.others = other_features(paper.TABLES[table].data)
-        texts = dict.fromkeys(self.frame.loc[self.frame["trials"] > 0, "note"])
+        run = self.frame[self.frame["trials"] > 0]
+        # Other names of methods that were run: rows of their own, but the same runs.
+        self.aliases = [name for name, own in ALIASES.items() if own in set(run["method"])]
+        texts = dict.fromkeys(run["note"])
         # What all runs have in common is said once, without letters.
         self.common = next(iter(texts)) if len(texts) == 1 else ""
         marked = [text for text in texts if text and not self.common]
@@ -227,11 +231,11 @@ class _Sheet:
 
     def rows(self):
         """(label, a cell or `None` per data set, whether the row is ours) for every row."""
-        for method in dict.fromkeys(self.frame["method"]):
-            row = list(self.frame[self.frame["method"] == method].itertuples())
+        for method in sorted({*self.frame["method"], *self.aliases}, key=method_place):
+            row = list(self.frame[self.frame["method"] == own_name(method)].itertuples())
             yield method_title(method), [cell if cell.trials else None for cell in row], True
             published = [cell if not np.isnan(cell.paper_mean) else None for cell in row]
-            if any(published):
+            if any(published) and method not in self.aliases:
                 yield "paper", published, False
 
     def notes(self):
@@ -244,6 +248,10 @@ class _Sheet:
                 f"{paper.SUPERIOR} / {paper.INFERIOR}: VALEN is significantly better / worse than the "
                 "method (Student's t-test of two samples at 0.05, unpaired, as the paper's marks)."
             )
+        words += [
+            f"{method_title(name)} is {method_title(own_name(name))}: one method, the same runs."
+            for name in self.aliases
+        ]
         words.append("Rows “paper”: the published numbers and, in brackets, ours minus theirs.")
         if (frame["trials"] == 0).any():
             words.append(f"{MISSING}: no record.")

@@ -3,7 +3,7 @@
 import keras_tuner
 
 from valen_tf import baselines, experiments
-from valen_tf.experiments.methods import check_settings, is_classical
+from valen_tf.experiments.methods import check_settings, is_classical, own_name
 from valen_tf.experiments.models import Estimator
 from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
 from valen_tf.tuning import spaces
@@ -40,7 +40,9 @@ class HyperModel(keras_tuner.HyperModel):
     ):
         super().__init__()
         self.config = experiments.Config() if config is None else config
-        self.space = spaces.checked(spaces.SPACES[self.config.method] if space is None else space)
+        if space is None:
+            space = spaces.SPACES[own_name(self.config.method)]
+        self.space = spaces.checked(space)
         check_settings(self.config.method, self.trial_config(dict.fromkeys(self.space)).settings)
         self.is_classical = is_classical(self.config.method)
         if self.is_classical and classifier is not None:

@@ -19,7 +19,7 @@ SPACES = {
         "settings.compatibility_weight": (1.0, 50.0),
         "settings.kl_weight": (1e-3, 1.0),
     },
-    **dict.fromkeys(("valen_non", "proden", "rc", "cc", "ga"), _RATE_AND_DECAY),
+    **dict.fromkeys(("proden", "rc", "cc", "ga", "clpl_softmax"), _RATE_AND_DECAY),
     "d2cnn": {
         "settings.discrimination_weight": (1e-2, 10.0),
         "settings.ensembling_weight": (1e-1, 100.0),

@@ -187,9 +187,9 @@ class Valen(LabelEnhancement):
         """What the classifier learns from [batch, classes]: its own opinion and the posterior mean, pooled.
 
         Restricted to the candidates, softmax^(1 - trust) mean^trust, renormalised. The trust falls as
-        1 / (1 + steps / trust_steps): what the classifier has taken in of its neighbours' opinion is part of
-        its own. A trust that stays counts that opinion again in every step, until encoder and classifier
-        have followed each other away from what they knew.
+        1 / (1 + steps / trust_steps): what the classifier has taken in of its neighbours' opinion is now
+        part of its own. A trust that stays counts that opinion again in every step, until encoder and
+        classifier have followed each other away from what they knew.
         """
         steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
         trust = self.tables["trust"] / (1.0 + steps / self.trust_steps)
