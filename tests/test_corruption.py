@@ -198,7 +198,7 @@ def test_the_command_line_writes_the_file_that_a_config_names(tmp_path, monkeypa
 
 def test_whose_network_it_is_goes_into_words(clean_network_file, real_data, tmp_path):
     for file in ("mnist_400.npz", "cifar10_400.npz"):
-        assert network_origin(real_data / "clean_networks" / file) == "authors, 400 epochs"
+        assert network_origin(real_data / "clean_networks" / file) == "authors' form, 400 epochs"
     digest = hashlib.sha256(clean_network_file.read_bytes()).hexdigest()
     assert network_origin(clean_network_file) == f"digits.keras, SHA-256 {digest[:12]}"
     np.savez(tmp_path / "mnist_400.npz", other=np.zeros(3))  # the name alone is not enough

@@ -480,7 +480,9 @@ def test_the_want_of_a_clean_network_is_loud_and_recorded(small_images, tmp_path
         reproduce(["table1"], tmp_path / "own", **options)
     del stored["clean_network"]
     path.write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match="another clean network .its network: authors, 400 epochs"):
+    with pytest.raises(
+        ValueError, match="another clean network .its network: authors' form, 400 epochs"
+    ):
         reproduce(["table1"], tmp_path / "own", **options)
 
 

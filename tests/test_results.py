@@ -239,7 +239,7 @@ def test_conditions_say_whose_network_drew_the_candidate_sets(tmp_path):
     runs += cell("table1", "kmnist", "proden", [0.8], clean_network="trained here, 20 epochs")
     store(tmp_path / "records", runs)
     text = results.write(tmp_path / "records", tmp_path / "RESULTS.md").read_text()
-    assert "| paper | authors, 400 epochs; trained here, 20 epochs | `abc123` |" in text
+    assert "| paper | authors' form, 400 epochs; trained here, 20 epochs | `abc123` |" in text
 
 
 def test_a_page_says_what_is_kept_to_the_end_of_the_schedule(tmp_path):

@@ -18,7 +18,7 @@ A record says which cell of which table or figure it belongs to, what was run, a
     convergence        mean absolute change of the label distributions at each epoch, or null
     course             test accuracy and training terms at every tenth epoch and the last ten, or null
     trust              share of the posterior in VALEN's target, or null
-    clean_network      whose network drew the instance-dependent sets: "authors, 400 epochs",
+    clean_network      whose network drew the instance-dependent sets: "authors' form, 400 epochs",
                        "trained here, N epochs", or a file's name and checksum; null for other sets
 
 The last three are missing in old records.
@@ -38,7 +38,7 @@ from valen_tf.experiments import paper
 from valen_tf.experiments.methods import ALIASES, own_name
 
 PAPER_SCHEDULE = "paper"
-AUTHORS_NETWORK = "authors, 400 epochs"
+AUTHORS_NETWORK = "authors' form, 400 epochs"
 TRAINED_NETWORK = "trained here, 20 epochs"  # by `train_clean_network` as it is
 # How the epoch that counts is chosen -> in words. Only the first is the paper's.
 RULES = {

@@ -241,7 +241,7 @@ class Valen(LabelEnhancement):
         withheld[order[: int(WITHHELD * len(candidates))]] = True
         self.tables["withheld"].assign(withheld)
         self.tables["trust"].assign(np.nan)  # until the first graph is there
-        self.tables["trusted_since"].assign(float(self.optimizer.iterations))
+        self.tables["trusted_since"].assign(float(self.optimizer.iterations.value.numpy()))
 
     def forget_features(self):
         """Drops the graph, and what goes with it."""
