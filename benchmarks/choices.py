@@ -49,7 +49,7 @@ def main():
 
     import numpy as np
 
-    from valen_tf.experiments.methods import is_classical
+    from valen_tf.methods import is_classical
 
     fixed = {key: yaml.safe_load(value) for key, value in (s.split("=") for s in options.settings)}
     parts = {
@@ -118,10 +118,10 @@ def run(options, settings, train, validation):
     import numpy as np
 
     import valen_tf as vt
-    from valen_tf.experiments.methods import is_classical
+    from valen_tf.methods import is_classical
 
     if is_classical(options.method):
-        from valen_tf.experiments.models import Estimator
+        from valen_tf.runs.building import Estimator
 
         config = vt.experiments.Config(method=options.method, settings=settings, seed=options.seed)
         model = Estimator.of(config, options.method).fit(train)
@@ -138,7 +138,7 @@ def network_of(options, settings, train):
     import keras
 
     import valen_tf as vt
-    from valen_tf.experiments.methods import method_class
+    from valen_tf.methods import find
 
     arguments = {"moments": train.moments(), "weight_decay": 1e-4, "seed": options.seed}
     if options.network == "mlp":
@@ -146,7 +146,7 @@ def network_of(options, settings, train):
     make = getattr(vt.networks, options.network)
     network = make(train.feature_shape, train.num_classes, **arguments)
     settings, further = dict(settings or {}), {}
-    kind = vt.baselines.Proden if not settings else method_class(options.method)
+    kind = vt.baselines.Proden if not settings else find(options.method)
     if kind is vt.Valen:
         rate = settings.pop("enhancement_learning_rate", 1e-2)
         further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)

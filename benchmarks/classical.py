@@ -115,7 +115,7 @@ def accuracies(name, procedure, options):
 
 def published(name, procedure, method):
     """The paper's cell, or none."""
-    from valen_tf.experiments import paper
+    from valen_tf.papers.valen2021 import paper
 
     for table in paper.TABLES.values():
         if table.procedure == procedure and (method.lower(), name) in table.cells:
@@ -136,7 +136,7 @@ def gaussian_features(train, test):
 
 
 def estimator(method, options):
-    from valen_tf import baselines
+    from valen_tf import methods as baselines
 
     settings = dict(setting.split("=") for setting in options.settings)
     return getattr(baselines, method)(

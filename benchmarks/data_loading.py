@@ -15,7 +15,7 @@ import tempfile
 
 _CODE = """
 import sys, time
-from valen_tf import datasets
+from valen_tf.data import sets as datasets
 wall, cpu = time.perf_counter(), time.process_time()
 datasets.load(sys.argv[1], sys.argv[2])
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--names", nargs="+")
     options = parser.parse_args()
 
-    from valen_tf import datasets
+    from valen_tf.data import sets as datasets
 
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.names or datasets.NAMES:
@@ -52,7 +52,7 @@ def make(spec, path):
     import scipy.io
     import scipy.sparse
 
-    from valen_tf import candidates
+    from valen_tf.data import candidates
 
     rng = np.random.default_rng(0)
     (examples,) = spec.examples

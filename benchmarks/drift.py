@@ -28,7 +28,9 @@ import numpy as np
 import tensorflow as tf
 
 import valen_tf as vt
-from valen_tf.experiments import grid, models, sources
+from valen_tf.papers.valen2021 import grid
+from valen_tf.runs import building as models
+from valen_tf.runs import sources
 
 VARIANTS = {
     "as it was": (0.0, {"trust": 1.0, "trust_steps": float("inf")}),
@@ -54,7 +56,7 @@ class Watch(keras.callbacks.Callback):
         inside = predicted * self.train.candidates[self.some]
         targets = self.model.label_distributions()[self.some]
         encoder = self.model.encoder.hidden
-        hidden = encoder.transform(tf.gather(self.model.tables["propagated"], self.some)).numpy()
+        hidden = encoder.transform(tf.gather(self.model.memory["propagated"], self.some)).numpy()
         held_out = self.model.predict(self.held_out.features, verbose=0)
         line = {
             "variant": self.variant,
@@ -73,7 +75,7 @@ class Watch(keras.callbacks.Callback):
             flush=True,
         )
         if self.options.json:
-            line |= {"examples": self.options.examples, "trust": float(self.model.tables["trust"])}
+            line |= {"examples": self.options.examples, "trust": float(self.model.memory["trust"])}
             with open(self.options.json, "a") as file:
                 file.write(json.dumps(line) + "\n")
 

@@ -80,7 +80,7 @@ def main():
             test = dataset(share, num_examples=20_000, seed=100 + seed)
             ablation, _ = accuracy(vt.baselines.ValenNon, train, test, options.epochs, seed)
             valen, model = accuracy(vt.Valen, train, test, options.epochs, seed, embedding="places")
-            trust = float(model.tables["trust"].numpy())
+            trust = float(model.memory["trust"].numpy())
             print(f"{share:5}  {seed:4}  {trust:5.2f}  {ablation:8.2f}  {valen:5.2f}", flush=True)
             if options.json:
                 line = {"share": share, "seed": seed, "epochs": options.epochs, "trust": trust}

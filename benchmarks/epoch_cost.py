@@ -40,7 +40,7 @@ def main():
     import keras
 
     import valen_tf as vt
-    from valen_tf.experiments.methods import method_class
+    from valen_tf.methods import find
 
     dataset = _dataset(options)
 
@@ -57,9 +57,7 @@ def main():
     after_supervised = _peak_gigabytes()
 
     batches = dataset.batches(_BATCH_SIZE)
-    models = {
-        name: method_class(name)(_network(options.network, dataset)) for name in options.methods
-    }
+    models = {name: find(name)(_network(options.network, dataset)) for name in options.methods}
     clock = _Clock()
 
     def epoch(name):
@@ -131,7 +129,7 @@ def _graph_cost(model, batches, epoch, epoch_seconds):
         started = time.perf_counter()
         model.rebuild_graph()
         seconds = time.perf_counter() - started
-        return round(seconds, 2), round(_recall(embeddings, model.tables["neighbours"].numpy()), 3)
+        return round(seconds, 2), round(_recall(embeddings, model.memory["neighbors"].numpy()), 3)
 
     model.forget_features()
     build, build_recall = rebuild()

@@ -76,7 +76,8 @@ def trials(name, options):
     import numpy as np
 
     import valen_tf as vt
-    from valen_tf import experiments, tuning
+    from valen_tf import runs as experiments
+    from valen_tf import tuning
 
     overrides = ["training.epochs=60"]
     if name != "digits":

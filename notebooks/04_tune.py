@@ -115,7 +115,7 @@ hypermodel = vt.tuning.HyperModel(
     train,
     config,
     classifier=network,
-    space={"settings.num_neighbours": (3, 30), "training.learning_rate": (1e-3, 1e-1)},
+    space={"settings.num_neighbors": (3, 30), "training.learning_rate": (1e-3, 1e-1)},
 )
 tuner = keras_tuner.RandomSearch(
     hypermodel,

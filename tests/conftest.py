@@ -15,17 +15,7 @@ import valen_tf as vt
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks"))
 import edges  # noqa: F401, graphs whose edges are right with a chosen probability
 
-METHODS = [
-    vt.Valen,
-    vt.baselines.Proden,
-    vt.baselines.RC,
-    vt.baselines.CC,
-    vt.baselines.GA,
-    vt.baselines.D2CNN,
-    vt.baselines.SoftmaxCLPL,
-    vt.baselines.ValenAuthors,
-    vt.ValenPaper,
-]
+METHODS = [method for method in vt.methods.every() if hasattr(method, "objective")]  # deep ones
 REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -68,6 +58,12 @@ def compiled(
     return model
 
 
+def terms_of(model, *batch):
+    """The terms of the objective, without what a method gives beside them."""
+    terms = model.objective(*batch)
+    return terms[0] if isinstance(terms, tuple) else terms
+
+
 def drawn(model, alpha, index, draw=0):
     """The step's draws, which are made in the order of the examples' numbers."""
     seed = tf.random.experimental.stateless_fold_in(model.step_seed(), draw)
@@ -86,8 +82,8 @@ def schedule_of(model, warm_up=2, rebuild=2):
 
 
 def record(table, data, method, trial, accuracy, **changes):
-    """A record of a run of the paper's protocol, as `valen_tf.experiments.records` describes it."""
-    from valen_tf.experiments import paper
+    """A record of a run of the paper's protocol, as `valen_tf.papers.valen2021.records` describes it."""
+    from valen_tf.papers.valen2021 import paper
 
     published = paper.TABLES.get(table) or paper.FIGURES[table]
     return {

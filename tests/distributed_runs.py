@@ -16,6 +16,7 @@ import tensorflow as tf
 from conftest import blobs, schedule_of
 
 import valen_tf as vt
+from valen_tf.model.state import training_state
 
 DATA = blobs(49)
 HELD_OUT = blobs(13, seed=1).revealed()
@@ -40,9 +41,9 @@ def regularised():
 
 CASES = {
     # Every term is of one example.
-    "valen": lambda: vt.Valen(network(), num_neighbours=3, graph_weight=0.0),
+    "valen": lambda: vt.Valen(network(), num_neighbors=3, graph_weight=0.0),
     "valen_authors": lambda: vt.baselines.ValenAuthors(
-        network(), num_neighbours=3, graph_weight=0.0
+        network(), num_neighbors=3, graph_weight=0.0
     ),
     "proden": lambda: vt.baselines.Proden(regularised()),
     "rc": lambda: vt.baselines.RC(network()),
@@ -50,7 +51,7 @@ CASES = {
     "clpl_softmax": lambda: vt.baselines.SoftmaxCLPL(network()),
     "d2cnn": lambda: vt.baselines.D2CNN(network(), ramp_up_epochs=2),
     # Terms or statistics join the examples of a batch.
-    "valen_with_graph": lambda: vt.Valen(network(), num_neighbours=3),
+    "valen_with_graph": lambda: vt.Valen(network(), num_neighbors=3),
     "ga": lambda: vt.baselines.GA(network(), correction="ascent"),
     "batch_normalisation": lambda: vt.baselines.Proden(network(keras.layers.BatchNormalization())),
 }
@@ -75,11 +76,11 @@ def write(path, model, history):
     logs = {f"log_{name}": values for name, values in history.items()}
     copies = {
         f"copy_{name}_{position}": copy
-        for name, table in model.tables.items()
+        for name, table in model.memory.tables.items()
         for position, copy in enumerate(getattr(table, "values", []))
     }
     recovered = model.label_distributions()
-    np.savez(path, recovered=recovered, **model.training_state(), **logs, **copies)
+    np.savez(path, recovered=recovered, **training_state(model), **logs, **copies)
 
 
 def mirrored(folder, *names):

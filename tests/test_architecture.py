@@ -1,4 +1,4 @@
-"""Imports point down only."""
+"""Imports point down only, between rooms and inside of them; few doors, and no private name of Keras."""
 
 import ast
 import pathlib
@@ -8,54 +8,152 @@ import pytest
 import valen_tf
 
 PACKAGE = pathlib.Path(valen_tf.__file__).parent
-# Room -> floor. A module may import modules of lower floors, and of its own room.
-FLOORS = {
-    "mapped": -1,
-    "checks": 0,
-    "dirichlet": 0,
-    "losses": 0,
-    "metrics": 0,
-    "neighbours": 0,
-    "replicas": 0,
-    "trust": 0,
-    "candidates": 1,
-    "readers": 1,
-    "callbacks": 1,
-    "contract": 1,
-    "encoder": 1,
-    "graph": 1,
-    "networks": 1,
-    "tables": 1,
-    "data": 2,
-    "distributed": 2,
-    "datasets": 3,
-    "forms": 3,
-    "export": 3,
-    "clean_networks": 3,
-    "corruption": 4,
-    "model": 4,
-    "cards": 5,
-    "enhancement": 5,
-    "valen": 6,
-    "baselines": 6,
-    "saving": 7,
-    "experiments": 8,
-    "tuning": 9,
-    "data_commands": 9,
-    "cli": 10,
+# From the ground up. A line is a floor: a module may import those of lower floors. A room that is named
+# as a whole has floors of its own further up this list, or modules that do not import each other upwards.
+FLOORS = """
+    checks
+    replicas
+    dirichlet losses metrics
+    data.mapped data.files
+    data.validation
+    data.batches
+    data.readers
+    data.dataset
+    data
+    data.forms
+    graph.search graph.reconstruction graph.trust
+    graph.sparse
+    graph
+    methods
+    networks
+    model
+    model.keras_hooks model.memory
+    model.classifier model.state
+    callbacks
+    data.candidates data.sets.registry
+    data.clean_networks
+    data.corruption
+    data.sets.digits data.sets.human data.sets.images data.sets.realworld data.sets.text data.sets.uci
+    data.sets
+    data.sets.builders data.cards
+    export.requests
+    export.signatures
+    export.lite export.folders
+    export
+    model.base model.estimator
+    model.enhancement
+    methods.cc methods.clpl methods.clpl_softmax methods.d2cnn methods.ga methods.ipal methods.plknn
+    methods.plle methods.plsvm methods.proden methods.valen
+    methods.rc methods.valen_authors methods.valen_paper
+    runs.config
+    runs.sources
+    runs.building
+    runs.running
+    runs.serving
+    runs
+    tuning.spaces
+    tuning.trials tuning.hypermodel
+    tuning.searching
+    tuning
+    papers
+    papers.valen2021
+    cli.data_sets
+    cli.main
+    cli
+    cli.__main__
+"""
+FLOOR_OF = {
+    module: floor
+    for floor, line in enumerate(FLOORS.strip().splitlines())
+    for module in line.split()
 }
 
 
-def modules():
-    return [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
+def name_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_down(path):
-    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("valen_tf"):
-            parts = node.module.split(".")[1:]
-            imported = parts[:1] or [alias.name for alias in node.names]
-            for other in imported:
-                assert other == room or FLOORS[other] < FLOORS[room], f"{room} imports {other}"
+MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def floor_of(module):
+    while module not in FLOOR_OF:
+        assert "." in module, f"{module} has no floor: give it one above"
+        module = module.rpartition(".")[0]
+    return FLOOR_OF[module]
+
+
+def imports(path):
+    """The modules of this package that a file imports, also `import valen_tf as vt; vt.something`."""
+    tree = ast.parse(path.read_text())
+    whole = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "valen_tf":
+            module = node.module.removeprefix("valen_tf").removeprefix(".")
+            for alias in node.names:
+                full = f"{module}.{alias.name}".strip(".")
+                yield full if full in MODULES else module
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "valen_tf":
+                    whole.add(alias.asname or alias.name)
+                elif alias.name.startswith("valen_tf."):
+                    yield alias.name.removeprefix("valen_tf.")
+        elif isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in whole:
+            if node.attr in MODULES or node.attr in valen_tf._ELSEWHERE:
+                yield valen_tf._ELSEWHERE.get(node.attr, node.attr)
+            elif node.attr in valen_tf._OBJECTS:
+                yield valen_tf._OBJECTS[node.attr]
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {""}))
+def test_imports_point_down(module):
+    for other in imports(MODULES[module]):
+        if (
+            not other
+            or other == module
+            or (module.startswith("papers.") and other.startswith("papers."))
+        ):
+            continue
+        assert floor_of(other) < floor_of(module), (
+            f"{module} imports {other}, which is not below it"
+        )
+
+
+def test_the_order_sees_a_whole_import(tmp_path):
+    script = tmp_path / "low.py"
+    script.write_text("import valen_tf as vt\nvt.tuning.search\nvt.Valen\nvt.datasets.load\n")
+    assert sorted(imports(script)) == ["data.sets", "methods", "tuning"]
+
+
+def test_editors_know_every_name():
+    nodes = list(ast.walk(ast.parse((PACKAGE / "__init__.pyi").read_text())))
+    known = {node.asname for node in nodes if isinstance(node, ast.alias)}
+    known |= {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    assert known - {"_sets"} == set(valen_tf.__all__)
+
+
+def test_there_are_few_doors():
+    doors = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert len(doors - {"__init__", "__pycache__"}) <= 16
+
+
+def test_no_two_rooms_share_a_name():
+    leaves = [name.rpartition(".")[2] for name in MODULES if name]
+    assert sorted({leaf for leaf in leaves if leaves.count(leaf) > 1}) == []
+
+
+def test_only_one_file_uses_private_names_of_keras():
+    private = ("_make_function", "_maybe_symbolic_build", "_get_metrics_result_or_logs")
+    private += ("_distribute_strategy", "_initial_epoch", "_loss_tracker", "_flatten_layers")
+    hooks = MODULES["model.keras_hooks"]
+    for path in PACKAGE.rglob("*.py"):
+        if path != hooks:
+            used = {
+                node.attr for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "attr")
+            }
+            assert not used & set(private), path
+    assert all(name in hooks.read_text() for name in private)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from valen_tf import candidates as generators
+from valen_tf.data import candidates as generators
 
 EXAMPLES, CLASSES = 20_000, 5
 relaxed = settings(deadline=None, database=None)  # a busy machine is no failure; write no files

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import LinearSVC
 
-from valen_tf import baselines
-from valen_tf.baselines import linear, neighbours, plle
-from valen_tf.baselines.nnls import nonnegative_least_squares
+from valen_tf import methods as baselines
+from valen_tf.graph.reconstruction import nonnegative_least_squares
+from valen_tf.methods import clpl, ipal, plle
 
 
 def random_sets(num_examples, num_classes, seed=0):
@@ -112,20 +112,20 @@ def test_clpl_reaches_the_optimum(regularization, units, intercept):
         ours = np.concatenate([ours, model.intercept_])
     else:
         np.testing.assert_array_equal(model.intercept_, np.zeros(4))
-    value, gradient = linear.clpl_objective(ours, *problem)
-    start = linear.clpl_objective(np.zeros_like(ours), *problem)[1]
+    value, gradient = clpl.clpl_objective(ours, *problem)
+    start = clpl.clpl_objective(np.zeros_like(ours), *problem)[1]
     # In the units of each feature, or the largest feature alone would be judged.
     unit = np.abs(start.reshape(-1, 4)).max(axis=1, keepdims=True)
     assert np.abs(gradient.reshape(-1, 4) / unit).max() < 1e-4
 
     curvature = scipy.optimize.minimize(
-        linear.clpl_objective, ours, problem, jac=True, method="Newton-CG", options={"xtol": 1e-12}
+        clpl.clpl_objective, ours, problem, jac=True, method="Newton-CG", options={"xtol": 1e-12}
     )
     np.testing.assert_allclose(value, curvature.fun, rtol=1e-7)
     unit = [units, 1, 1, 1, 1][: 4 + intercept]
     from_afar = np.random.default_rng(0).normal(size=ours.shape) / np.repeat(unit, 4)
     other = scipy.optimize.minimize(
-        linear.clpl_objective, from_afar, problem, jac=True, method="BFGS", options={"gtol": 1e-7}
+        clpl.clpl_objective, from_afar, problem, jac=True, method="BFGS", options={"gtol": 1e-7}
     )
     assert value <= other.fun * (1 + 1e-6)
 
@@ -134,9 +134,9 @@ def test_the_gradient_of_clpl_is_that_of_its_value():
     problem = clpl_problem(blobs(40, 3), 0.5)
     point = np.random.default_rng(1).normal(size=problem[0].shape[1] * 3)
     numeric = scipy.optimize.approx_fprime(
-        point, lambda weights: linear.clpl_objective(weights, *problem)[0], 1e-7
+        point, lambda weights: clpl.clpl_objective(weights, *problem)[0], 1e-7
     )
-    np.testing.assert_allclose(linear.clpl_objective(point, *problem)[1], numeric, rtol=1e-4)
+    np.testing.assert_allclose(clpl.clpl_objective(point, *problem)[1], numeric, rtol=1e-4)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -218,7 +218,7 @@ def test_plsvm_chooses_its_regularization_without_labels():
 def test_plknn_is_a_plain_loop():
     dataset, queries = blobs(60, 4, spread=2.0), blobs(15, 4, seed=5).features.astype(float)
     features, k = dataset.features.astype(float), 7
-    model = baselines.PLKNN(num_neighbours=k).fit(dataset)
+    model = baselines.PLKNN(num_neighbors=k).fit(dataset)
     for vote, query in zip(model.decision_function(queries), queries, strict=True):
         distances = np.array([np.sqrt(((query - row) ** 2).sum()) for row in features])
         nearest = np.argsort(distances)[:k]
@@ -239,9 +239,9 @@ def test_plknn_is_a_plain_loop():
 
 def test_plknn_with_duplicates_and_with_one_neighbour():
     same = np.zeros((6, 2))
-    model = baselines.PLKNN(num_neighbours=3).fit(same, np.eye(2)[[0] * 6].astype(int))
+    model = baselines.PLKNN(num_neighbors=3).fit(same, np.eye(2)[[0] * 6].astype(int))
     np.testing.assert_array_equal(model.predict_proba(same), [[1, 0]] * 6)
-    one = baselines.PLKNN(num_neighbours=1).fit([[0.0], [1.0], [5.0]], [0, 1, 1])
+    one = baselines.PLKNN(num_neighbors=1).fit([[0.0], [1.0], [5.0]], [0, 1, 1])
     np.testing.assert_array_equal(one.predict([[0.4], [0.6]]), [0, 1])
 
 
@@ -256,41 +256,39 @@ def test_propagation_on_a_graph_worked_by_hand():
     # its candidates (1/3, 2/3, 0). Row 1: .5 (.5, .5, 0) + .5 (.5, 0, .5) = (.5, .25, .25) ->
     # (2/3, 0, 1/3).
     first = [[1 / 3, 2 / 3, 0], [2 / 3, 0, 1 / 3], [0, 1, 0]]
-    np.testing.assert_allclose(neighbours.propagate(weights, candidates, 0.5, 1), first)
+    np.testing.assert_allclose(ipal.propagate(weights, candidates, 0.5, 1), first)
     # Round 2. Row 0: .5 (.25 (2/3, 0, 1/3) + .75 (0, 1, 0)) + (.25, .25, 0) = (1/3, 5/8, 1/24) ->
     # (8/23, 15/23, 0). Row 1: .5 (1/3, 2/3, 0) + (.25, 0, .25) = (5/12, 1/3, 1/4) -> (5/8, 0, 3/8).
     second = [[8 / 23, 15 / 23, 0], [5 / 8, 0, 3 / 8], [0, 1, 0]]
-    np.testing.assert_allclose(neighbours.propagate(weights, candidates, 0.5, 2), second)
+    np.testing.assert_allclose(ipal.propagate(weights, candidates, 0.5, 2), second)
     # Masses at the start: (1, 1.5, .5); after round 1: (1, 5/3, 1/3). Factors (1, .9, 1.5).
     # Row 0: (1/3, .6) -> (5/14, 9/14). Row 1: (2/3, .5) -> (4/7, 3/7).
     corrected = [[5 / 14, 9 / 14, 0], [4 / 7, 0, 3 / 7], [0, 1, 0]]
-    np.testing.assert_allclose(
-        neighbours.correct_class_mass(np.array(first), candidates), corrected
-    )
+    np.testing.assert_allclose(ipal.correct_class_mass(np.array(first), candidates), corrected)
 
 
 def test_the_correction_can_turn_a_label():
     confidence = np.array([[0.55, 0.45], [1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     candidates = np.array([[1, 1], [1, 0], [1, 1], [0, 1]])  # 2 : 2 at the start, 2.45 : 1.55 now
-    corrected = neighbours.correct_class_mass(confidence, candidates)
+    corrected = ipal.correct_class_mass(confidence, candidates)
     assert corrected.argmax(axis=1).tolist() == [1, 0, 0, 1]
 
 
 def test_ipal_is_a_plain_loop():
     dataset, k = blobs(80, 4, spread=1.5, flip=0.5), 6
-    features = neighbours.unit_length(dataset.features.astype(float))
-    queries = neighbours.unit_length(blobs(20, 4, seed=3, spread=1.5).features.astype(float))
-    model = baselines.IPAL(num_neighbours=k).fit(dataset)
+    features = ipal.unit_length(dataset.features.astype(float))
+    queries = ipal.unit_length(blobs(20, 4, seed=3, spread=1.5).features.astype(float))
+    model = baselines.IPAL(num_neighbors=k).fit(dataset)
     weights = np.zeros((80, 80))
     for row in range(80):
         distances = np.linalg.norm(features - features[row], axis=1)
         distances[row] = np.inf
         nearest = np.argsort(distances)[:k]
         weights[row, nearest] = scipy.optimize.nnls(features[nearest].T, features[row])[0]
-    confidence = neighbours.propagate(
+    confidence = ipal.propagate(
         scipy.sparse.csr_array(weights), dataset.candidates, 0.95, rounds=100
     )
-    expected = neighbours.correct_class_mass(confidence, dataset.candidates)
+    expected = ipal.correct_class_mass(confidence, dataset.candidates)
     np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-6)
     labels = expected.argmax(axis=1)
     for scores, query in zip(model.decision_function(queries), queries, strict=True):

@@ -15,14 +15,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import valen_tf as vt
-from valen_tf.baselines import CLPL, IPAL, PLKNN, PLLE, PLSVM
+from valen_tf.methods import CLPL, IPAL, PLKNN, PLLE, PLSVM
 
 METHODS = {
     "CLPL": CLPL(),
     "PLSVM": PLSVM(steps=100),
-    "PLKNN": PLKNN(num_neighbours=5),
-    "IPAL": IPAL(num_neighbours=5),
-    "PLLE": PLLE(num_neighbours=5),
+    "PLKNN": PLKNN(num_neighbors=5),
+    "IPAL": IPAL(num_neighbors=5),
+    "PLLE": PLLE(num_neighbors=5),
 }
 NEIGHBOURS = ("PLKNN", "IPAL", "PLLE")
 
@@ -92,13 +92,13 @@ def test_data_of_another_type_are_refused(method, data):
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
 def test_too_few_examples_for_the_neighbours_are_refused(name):
-    method = clone(METHODS[name]).set_params(num_neighbours=10)
-    with pytest.raises(ValueError, match="`num_neighbours`.*num_neighbours=10 with 10 examples"):
+    method = clone(METHODS[name]).set_params(num_neighbors=10)
+    with pytest.raises(ValueError, match="`num_neighbors`.*num_neighbors=10 with 10 examples"):
         method.fit(np.random.default_rng(0).normal(size=(10, 3)), np.ones((10, 3)))
 
 
 BAD_SETTINGS = [
-    *((name, "num_neighbours", value) for name in NEIGHBOURS for value in (0, 2.5, True)),
+    *((name, "num_neighbors", value) for name in NEIGHBOURS for value in (0, 2.5, True)),
     ("CLPL", "regularization", 0),
     ("CLPL", "regularization", np.nan),
     ("CLPL", "max_iterations", 0),
@@ -230,8 +230,8 @@ def test_a_clone_and_a_pickle_are_the_same(method):
 SETTING = {
     "CLPL": ("regularization", [1.0, 1e6]),
     "PLSVM": ("regularization", [0.1, 1e6]),
-    "PLKNN": ("num_neighbours", [5, 75]),
-    "IPAL": ("num_neighbours", [5, 6]),
+    "PLKNN": ("num_neighbors", [5, 75]),
+    "IPAL": ("num_neighbors", [5, 6]),
     "PLLE": ("fit_weight", [10.0, 1e-6]),
 }
 
@@ -310,7 +310,7 @@ def test_scikit_learns_own_checks_pass(method):
 def test_the_estimators_do_without_tensorflow():
     code = (
         "import sys, valen_tf.baselines as b; b.CLPL, b.PLSVM, b.PLKNN, b.IPAL, b.PLLE;"
-        "b.PLKNN(num_neighbours=1).fit([[0.0], [1.0]], [0, 1]).predict([[0.2]]);"
+        "b.PLKNN(num_neighbors=1).fit([[0.0], [1.0]], [0, 1]).predict([[0.2]]);"
         "sys.exit('tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 import valen_tf as vt
-from valen_tf.clean_networks import (
-    load_clean_network,
-    save_clean_network,
-    train_clean_network,
-)
+from valen_tf.data.clean_networks import load_clean_network, save_clean_network, train_clean_network
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import METHODS, blobs, compiled, schedule_of
+from conftest import METHODS, blobs, compiled, schedule_of, terms_of
 
 import valen_tf as vt
 
@@ -75,23 +75,23 @@ def test_saving_keeps_everything(trained, form, tmp_path):
 
 
 # CLPL's loss has squares where the others have logarithms: tests/test_deep_baselines.py.
-@pytest.mark.parametrize("method", [m for m in METHODS if m is not vt.baselines.SoftmaxCLPL])
+@pytest.mark.parametrize("method", [m for m in METHODS if m is not vt.methods.CLPLSoftmax])
 def test_singleton_sets_make_the_classification_term_cross_entropy(method):
     dataset = blobs(12).revealed()
     model = compiled(method, dataset)
-    model.start_tables(dataset.candidates)
+    model.start_memory(dataset.candidates)
     logits = model.classifier(dataset.features)
     sets = tf.constant(dataset.candidates, tf.float32)
-    terms = model.objective(dataset.features, logits, sets, tf.range(12))
+    terms = terms_of(model, dataset.features, logits, sets, tf.range(12))
     expected = keras.losses.sparse_categorical_crossentropy(
         dataset.labels, logits, from_logits=True
     )
-    if "withheld" in model.tables and model.trust is None:
-        expected = np.where(model.tables["withheld"], 0, expected)
+    if "withheld" in model.memory.tables and model.trust is None:
+        expected = np.where(model.memory["withheld"], 0, expected)
     np.testing.assert_allclose(terms["classification"], expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS[1:-1])  # Valen's: tests/test_valen.py, every batch size
+@pytest.mark.parametrize("method", [m for m in METHODS if not issubclass(m, vt.Valen)])
 def test_a_batch_of_one_trains(method):
     dataset = blobs(5)
     model = compiled(method, dataset, rate=0.01, eager=True)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import valen_tf as vt
-from valen_tf import cli, corruption
-from valen_tf.clean_networks import load_clean_network, train_clean_network
-from valen_tf.experiments.sources import network_origin, read_network
+from valen_tf import cli
+from valen_tf.data import corruption
+from valen_tf.data.clean_networks import load_clean_network, train_clean_network
+from valen_tf.runs.sources import network_origin, read_network
 
 
 @pytest.fixture(scope="module")

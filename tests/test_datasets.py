@@ -18,8 +18,8 @@ import scipy.sparse
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.datasets import SPECS, TextDataset, human, read_mat
-from valen_tf.datasets.registry import CLEAN_NETWORKS, HUMAN
+from valen_tf.data.sets import SPECS, TextDataset, human, read_mat
+from valen_tf.data.sets.registry import CLEAN_NETWORKS, HUMAN
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 UCI = ("yeast", "texture", "synthetic_control", "dermatology")
@@ -100,7 +100,7 @@ def test_a_missing_file_is_named_with_its_folder_and_source(name, tmp_path):
 def test_a_missing_image_set_is_missed_without_asking_tfds(tmp_path):
     code = f"""if True:
         import sys
-        from valen_tf import datasets
+        from valen_tf.data import sets as datasets
         try:
             datasets.load("mnist", {str(tmp_path)!r})
         except FileNotFoundError:
@@ -579,7 +579,7 @@ def test_real_human_labels_have_their_known_averages(real_images, real_data):
 
 
 def test_real_world_builders_serve_tfds(tfds, tmp_path):
-    from valen_tf.datasets import builders
+    from valen_tf.data.sets import builders
 
     expected = made(SPECS["lost"])
     write_public(tmp_path / "lost.mat", expected)
@@ -607,7 +607,7 @@ def test_real_world_builders_serve_tfds(tfds, tmp_path):
 
 
 def test_real_world_builders_leave_nothing_of_a_refused_file(tfds, tmp_path):
-    from valen_tf.datasets import builders
+    from valen_tf.data.sets import builders
 
     write_public(tmp_path / "BirdSong.mat", made(SPECS["lost"]))
     builder = builders.BirdSong(data_dir=tmp_path / "prepared")

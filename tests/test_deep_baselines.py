@@ -12,18 +12,9 @@ from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
 from valen_tf import losses, metrics
-from valen_tf.baselines import (
-    CC,
-    D2CNN,
-    GA,
-    RC,
-    Proden,
-    SoftmaxCLPL,
-    ValenAuthors,
-    ValenNon,
-    linear,
-)
-from valen_tf.experiments import grid, sources
+from valen_tf.methods import CC, D2CNN, GA, RC, Proden, SoftmaxCLPL, ValenAuthors, ValenNon, clpl
+from valen_tf.papers.valen2021 import grid
+from valen_tf.runs import sources
 
 # Two examples over four classes, with probabilities that are powers of 1/2, so that - log p is
 # (1, 2, 3, 3) log 2 and (3, 3, 1, 2) log 2. The first has the candidates 0 and 1, the second only 2.
@@ -40,7 +31,7 @@ def hand(method, **settings):
     """A model that knows the two examples."""
     model = method(vt.networks.linear((5,), 4), **settings)
     model.compile()
-    model.start_tables(CANDIDATES.numpy().astype(np.uint8))
+    model.start_memory(CANDIDATES.numpy().astype(np.uint8))
     return model
 
 
@@ -155,7 +146,7 @@ def test_softmax_clpl_is_clpls_loss_with_probabilities_for_scores():
     sets[np.arange(50), np.arange(50) % 6] = True
     sets[:3] = True  # no other class
     scores = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    expected, _ = linear.clpl_objective(np.eye(6).ravel(), scores, sets, np.zeros((6, 1)))
+    expected, _ = clpl.clpl_objective(np.eye(6).ravel(), scores, sets, np.zeros((6, 1)))
     found = losses.softmax_clpl(tf.constant(logits), tf.constant(sets, tf.float64))
     np.testing.assert_allclose(np.sum(found), expected, rtol=1e-10)
 
@@ -257,7 +248,7 @@ def test_ga_learns_from_uniform_sets(correction):
 def test_ga_knows_the_prior_of_its_training_data():
     model = hand(GA)
     np.testing.assert_allclose(
-        model.tables["complementary_prior"], [1 / 6, 1 / 6, 1 / 4, 5 / 12], rtol=1e-6
+        model.memory["complementary_prior"], [1 / 6, 1 / 6, 1 / 4, 5 / 12], rtol=1e-6
     )
 
 
@@ -309,7 +300,7 @@ def test_d2cnns_ensemble_is_the_bias_corrected_moving_average():
     # 0.6 (4/15, 2/15) + 0.4 (1/3, 2/3) = (22/75, 26/75); the corrections are 0.4 and 0.64.
     remember(model)
     np.testing.assert_allclose(model.label_distributions()[0], [2 / 3, 1 / 3, 0, 0], rtol=1e-6)
-    model.tables["epochs_trained"].assign(1)
+    model.memory["epochs_trained"].assign(1)
     remember(model, tf.constant([[0.0, LOG2, 0, 0], [0, 0, 0, 0]], tf.float32))
     expected = np.array([22 / 75, 26 / 75, 0, 0]) / 0.64
     np.testing.assert_allclose(model.label_distributions()[0], expected, rtol=1e-6)
@@ -331,7 +322,7 @@ def test_d2cnns_ramp_up_follows_the_epochs_and_ends_at_one():
     model = hand(D2CNN, ramp_up_epochs=4)
     weights = []
     for epoch in range(7):
-        model.tables["epochs_trained"].assign(epoch)
+        model.memory["epochs_trained"].assign(epoch)
         weights.append(float(model._ramp_up()))
     progress = np.minimum(np.arange(7) / 4, 1)
     np.testing.assert_allclose(weights, np.exp(-5 * (1 - progress) ** 2), rtol=1e-6)
@@ -364,7 +355,7 @@ def test_losses_and_gradients_are_finite_at_the_extremes(function):
         (D2CNN, "discrimination_weight", -1, "not be negative"),
         (D2CNN, "ensembling_weight", float("nan"), "not be negative"),
         (ValenAuthors, "correct", 1.5, r"in \[0, 1\]"),
-        (ValenAuthors, "num_neighbours", 0, "positive"),
+        (ValenAuthors, "num_neighbors", 0, "positive"),
         (ValenAuthors, "kl_weight", -0.1, "not be negative"),
     ],
 )
@@ -391,8 +382,8 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     index = np.array([3, 50, 17, 8, 29])
     features, sets = dataset.features[index], dataset.candidates[index].astype(np.float64)
     logits = model.classifier(features)
-    target = model.tables["weights"].numpy()[index]
-    stored = model.tables["confidence"].numpy()[index]
+    target = model.memory["label_weights"].numpy()[index]
+    stored = model.memory["confidence"].numpy()[index]
     found = model.objective(features, logits, tf.constant(sets, tf.float32), tf.constant(index))
 
     def log_softmax(values):
@@ -410,7 +401,7 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     probability = 1 / (1 + np.exp(-d))  # the sample itself serves as logit
     likelihood = sets * np.log(probability) + (1 - sets) * np.log(1 - probability)
     expected["label_reconstruction"] = 0.01 * -likelihood.mean(axis=1)
-    neighbours = vt.graph.nearest_neighbours(dataset.features, 3)
+    neighbours = vt.graph.nearest_neighbors(dataset.features, 3)
     block = np.array([[i == j or j in neighbours[i] for j in index] for i in index]) / 4
     rebuilt = np.exp(log_softmax(1 / (1 + np.exp(-d @ d.T))))
     expected["graph_reconstruction"] = ((rebuilt - block) ** 2).mean(axis=1)
@@ -422,7 +413,7 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
 
     # What the classifier will learn from next: a quarter sample, three quarters stored confidence.
     sample = d * sets / (d * sets).sum(axis=1, keepdims=True)
-    following = model.tables["weights"].numpy()[index]
+    following = model.memory["label_weights"].numpy()[index]
     np.testing.assert_allclose(following, 0.25 * sample + 0.75 * stored, rtol=2e-3, atol=1e-5)
 
 
@@ -432,7 +423,7 @@ def test_a_candidate_once_at_zero_is_not_lost():
     model.fit(dataset.batches(30), epochs=1, callbacks=schedule(5), verbose=0)
     one = dataset.revealed().candidates.astype(np.float32)
     for name in ("weights", "confidence"):  # as after an underflow
-        model.tables[name].assign(one)
+        model.memory[name].assign(one)
     model.fit(dataset.batches(30), epochs=2, callbacks=schedule(1), verbose=0)
     assert (model.label_distributions()[dataset.candidates == 1] > 0).all()
 
@@ -457,13 +448,13 @@ def test_the_authors_graph_is_built_once_and_small():
     model.rebuild_graph = lambda: (built.append(model.epochs_trained), rebuild())
     model.fit(dataset.batches(60), epochs=4, callbacks=schedule(1, 1), verbose=0)
     assert built == [1]
-    assert len(model.tables["graph_columns"].numpy()) == 60 * (3 + 1)
-    assert max(table.numpy().size for table in model.tables.values()) < 60 * 60
+    assert len(model.memory["graph_columns"].numpy()) == 60 * (3 + 1)
+    assert max(table.numpy().size for table in model.memory.tables.values()) < 60 * 60
 
 
 def test_the_authors_graph_has_self_loops_before_its_rows_are_normalised(authors):
     model, dataset = authors
-    parts = (model.tables[f"graph_{name}"].numpy() for name in ("values", "columns", "row_ends"))
+    parts = (model.memory[f"graph_{name}"].numpy() for name in ("values", "columns", "row_ends"))
     stored = scipy.sparse.csr_array(tuple(parts), shape=(60, 60)).toarray()
     squared = np.square(dataset.features[:, None] - dataset.features).sum(axis=2)
     np.fill_diagonal(squared, np.inf)

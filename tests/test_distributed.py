@@ -147,7 +147,9 @@ def test_two_workers_train_as_one_process(tmp_path):
     one, _ = mirrored(tmp_path, "valen")["valen"]
     assert_close(one, first)
     model = vt.load_model(tmp_path / "model.keras")  # which the first worker saved
-    np.testing.assert_array_equal(model.tables["weights"].numpy(), first["table_weights"])
+    np.testing.assert_array_equal(
+        model.memory["label_weights"].numpy(), first["table_label_weights"]
+    )
 
 
 @pytest.mark.slow

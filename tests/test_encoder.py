@@ -6,15 +6,15 @@ import pytest
 import tensorflow as tf
 from spektral.utils.sparse import sp_matrix_to_sp_tensor
 
-from valen_tf import graph
-from valen_tf.encoder import GraphEncoder
+from valen_tf.graph import sparse as graph
+from valen_tf.methods.valen import GraphEncoder
 
 
 @pytest.fixture(scope="module")
 def case():
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(200, 12)).astype(np.float32)
-    normalised = graph.normalise(graph.adjacency(graph.nearest_neighbours(inputs, 6)))
+    normalised = graph.normalize(graph.adjacency(graph.nearest_neighbors(inputs, 6)))
     encoder = GraphEncoder(5, hidden_units=16, seed=3)
     encoder.build([inputs.shape, normalised.shape])
     for variable in encoder.trainable_variables:  # biases start at zero, which would hide them

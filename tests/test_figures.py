@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import valen_tf as vt
-from valen_tf.experiments import charts, figures, plotting, ranks
+from valen_tf.papers.valen2021 import charts, figures, plotting, ranks
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(60) % 4
@@ -197,10 +197,10 @@ def test_colours_can_be_told_apart_without_colour():
 def test_nothing_waits_for_matplotlib_that_does_not_draw():
     code = (
         "import sys, valen_tf, valen_tf.cli\n"
-        "valen_tf.experiments\n"
-        "from valen_tf.experiments import paper, records\n"
+        "valen_tf.runs\n"
+        "from valen_tf.papers.valen2021 import paper, records\n"
         "assert not {'matplotlib', 'scipy.stats', 'tensorflow'} & set(sys.modules)\n"
-        "from valen_tf.experiments import results\n"
+        "from valen_tf.papers.valen2021 import results\n"
         "assert not {'matplotlib.pyplot', 'tensorflow'} & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

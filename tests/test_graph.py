@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 from spektral.utils import gcn_filter
 
-from valen_tf import graph, neighbours
+from valen_tf.graph import search as neighbours
+from valen_tf.graph import sparse as graph
 
 
 def points(num_examples, dimension=5, seed=0):
@@ -19,18 +20,18 @@ def points(num_examples, dimension=5, seed=0):
 def test_exact_neighbours_are_scikit_learns():
     embeddings = points(300)
     expected = NearestNeighbors(n_neighbors=8).fit(embeddings).kneighbors(return_distance=False)
-    np.testing.assert_array_equal(graph.nearest_neighbours(embeddings, 8), expected)
+    np.testing.assert_array_equal(graph.nearest_neighbors(embeddings, 8), expected)
 
 
 @pytest.mark.parametrize("dimension", [16, 100])  # without and with the projection
 def test_approximate_neighbours_find_most_of_the_exact_ones(dimension):
     low_rank = points(4000, 8) @ points(8, dimension, seed=1)
     noisy = low_rank + 0.1 * points(4000, dimension, seed=2)
-    exact = graph.nearest_neighbours(noisy, 10, exact=True)
-    approximate = graph.nearest_neighbours(noisy, 10, exact=False)
+    exact = graph.nearest_neighbors(noisy, 10, exact=True)
+    approximate = graph.nearest_neighbors(noisy, 10, exact=False)
     hits = (exact[:, :, None] == approximate[:, None, :]).any(axis=2).mean()
     assert hits > 0.95
-    again = graph.nearest_neighbours(noisy, 10, exact=False)
+    again = graph.nearest_neighbors(noisy, 10, exact=False)
     np.testing.assert_array_equal(approximate, again)
 
 
@@ -44,7 +45,7 @@ def clusters(num_examples, dimension=16, seed=0):
 
 
 def true_share(embeddings, found):
-    exact = graph.nearest_neighbours(embeddings, found.shape[1], exact=True)
+    exact = graph.nearest_neighbors(embeddings, found.shape[1], exact=True)
     return (exact[:, :, None] == found[:, None, :]).any(axis=2).mean()
 
 
@@ -58,7 +59,7 @@ def test_the_reported_recall_is_that_of_all_examples(dimension):
 
 def test_lists_of_an_embedding_that_hardly_moved_are_kept():
     embeddings = clusters(4000)
-    before = graph.nearest_neighbours(embeddings, 10)
+    before = graph.nearest_neighbors(embeddings, 10)
     moved = embeddings + 0.001 * points(4000, 16, seed=3)
     found, recall = neighbours.search(moved, 10, exact=False, previous=before)
     assert found is before and recall > 0.95
@@ -69,7 +70,7 @@ def test_lists_of_an_embedding_that_moved_are_improved_or_searched_for_anew(
     step, rounds, monkeypatch
 ):
     embeddings = clusters(4000)
-    before = graph.nearest_neighbours(embeddings, 10)
+    before = graph.nearest_neighbors(embeddings, 10)
     moved = embeddings + step * points(4000, 16, seed=3)
     calls, improve = [], neighbours._improved
     monkeypatch.setattr(neighbours, "_improved", lambda *args: calls.append(1) or improve(*args))
@@ -87,27 +88,27 @@ def test_lists_of_an_embedding_that_moved_are_improved_or_searched_for_anew(
 @pytest.mark.parametrize("kind", ["constant", "duplicates"])
 def test_no_example_is_its_own_neighbour_among_duplicates(kind, exact):
     embeddings = np.ones((120, 3)) if kind == "constant" else np.repeat(points(40, 3), 3, axis=0)
-    neighbours = graph.nearest_neighbours(embeddings, 4, exact=exact)
+    neighbours = graph.nearest_neighbors(embeddings, 4, exact=exact)
     assert neighbours.shape == (120, 4)
     assert not (neighbours == np.arange(120)[:, None]).any()
     assert ((neighbours >= 0) & (neighbours < 120)).all()
 
 
-@pytest.mark.parametrize("num_neighbours", [0, 5, 6])
-def test_too_many_or_no_neighbours_are_refused(num_neighbours):
-    with pytest.raises(ValueError, match="num_neighbours.*with 5 examples"):
-        graph.nearest_neighbours(points(5), num_neighbours)
+@pytest.mark.parametrize("num_neighbors", [0, 5, 6])
+def test_too_many_or_no_neighbours_are_refused(num_neighbors):
+    with pytest.raises(ValueError, match="num_neighbors.*with 5 examples"):
+        graph.nearest_neighbors(points(5), num_neighbors)
 
 
 def test_a_broken_embedding_is_refused_by_row():
     embeddings = points(20)
     embeddings[7, 2] = np.nan
     with pytest.raises(ValueError, match="embeddings.*row 7"):
-        graph.nearest_neighbours(embeddings, 3)
+        graph.nearest_neighbors(embeddings, 3)
 
 
 def test_adjacency_is_the_symmetric_union_with_self_loops():
-    neighbours = graph.nearest_neighbours(points(50), 4)
+    neighbours = graph.nearest_neighbors(points(50), 4)
     dense = np.eye(50)
     for example, row in enumerate(neighbours):
         dense[example, row] = dense[row, example] = 1
@@ -115,14 +116,14 @@ def test_adjacency_is_the_symmetric_union_with_self_loops():
 
 
 def test_normalisation_is_spektrals_gcn_filter():
-    adjacency = graph.adjacency(graph.nearest_neighbours(points(80), 5))
+    adjacency = graph.adjacency(graph.nearest_neighbors(points(80), 5))
     without_loops = scipy.sparse.csr_matrix(adjacency - scipy.sparse.eye_array(80))
     expected = gcn_filter(without_loops).toarray()
-    np.testing.assert_allclose(graph.normalise(adjacency).toarray(), expected, rtol=1e-6)
+    np.testing.assert_allclose(graph.normalize(adjacency).toarray(), expected, rtol=1e-6)
 
 
 def test_largest_eigenvalue_of_the_normalised_graph_is_one():
-    normalised = graph.normalise(graph.adjacency(graph.nearest_neighbours(points(60), 3)))
+    normalised = graph.normalize(graph.adjacency(graph.nearest_neighbors(points(60), 3)))
     assert np.linalg.eigvalsh(normalised.toarray()).max() == pytest.approx(1, abs=1e-5)
 
 
@@ -137,7 +138,7 @@ def tensors(matrix):
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 40))
 def test_block_holds_the_rows_of_the_batch_and_nothing_else(seed, batch_size):
-    normalised = graph.normalise(graph.adjacency(graph.nearest_neighbours(points(40), 3)))
+    normalised = graph.normalize(graph.adjacency(graph.nearest_neighbors(points(40), 3)))
     index = np.random.default_rng(seed).permutation(40)[:batch_size]
     nodes, rows = graph.block(*tensors(normalised), tf.constant(index, tf.int64))
     nodes = nodes.numpy()

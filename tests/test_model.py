@@ -10,6 +10,7 @@ import tensorflow as tf
 from conftest import blobs, compiled, schedule
 
 import valen_tf as vt
+from valen_tf.data import forms
 
 
 def weights(model):
@@ -183,11 +184,11 @@ def test_other_features_of_the_same_examples_get_a_graph_of_their_own():
     dataset = blobs(60)
     model = compiled(vt.Valen, dataset)
     model.fit(dataset, epochs=2, callbacks=schedule(1), verbose=0)
-    before = model.tables["propagated"].numpy()
+    before = model.memory["propagated"].numpy()
     mirrored = dataclasses.replace(dataset, features=dataset.features[::-1].copy())
     model.fit(mirrored, epochs=1, callbacks=schedule(1), verbose=0)
     assert model.epochs_trained == 3
-    assert np.abs(model.tables["propagated"].numpy() - before).max() > 1e-3
+    assert np.abs(model.memory["propagated"].numpy() - before).max() > 1e-3
 
 
 # -- bad input ----------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ BAD_DATA = {
     "infinity": (lambda: twelve(features=(9, np.inf)), "`features`.*row 9"),
     "too few examples": (
         lambda: (np.zeros((10, 3)), np.ones((10, 3))),
-        "`num_neighbours`.*num_neighbours=10 with 10 examples",
+        "`num_neighbors`.*num_neighbors=10 with 10 examples",
     ),
     "no candidate sets": (lambda: (np.zeros((12, 3)),), "`y` must be the candidate sets"),
     "label out of range": (lambda: (np.zeros((12, 3)), np.full(12, 3)), r"`y`.*3.*row 0"),
@@ -411,13 +412,15 @@ def test_terminate_on_nan_stops_instead_of_raising():
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_one_iteration_over_all_epochs_changes_nothing(steps):
+def test_one_iteration_over_all_epochs_changes_nothing(steps, monkeypatch):
     dataset = blobs(90)
     histories = []
     for endless in (True, False):
         batches = dataset.batches(32, seed=3)
         if not endless:
-            del batches.endless
+            monkeypatch.setattr(
+                forms, "in_one_iteration", lambda data, steps: (forms.as_tf_data(data), None)
+            )
         model = compiled(vt.Valen, dataset, seed=3)
         model.compile(steps_per_execution=steps)  # 2 do not divide the 3 steps of an epoch
         for _ in range(2):  # the second call goes on in the order of the fourth epoch

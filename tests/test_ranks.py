@@ -6,7 +6,7 @@ import pytest
 from conftest import record
 from scipy import stats
 
-from valen_tf.experiments import ranks
+from valen_tf.papers.valen2021 import ranks
 
 # Demšar's Table 6: AUC of C4.5 with its parameters m and cf tuned or not. The two methods that tie at
 # 0.975 on voting are ranked 2 and 3 there, by digits that are not printed.

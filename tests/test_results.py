@@ -11,7 +11,7 @@ import pytest
 from conftest import cell
 
 import valen_tf as vt
-from valen_tf.experiments import paper, results, typeset
+from valen_tf.papers.valen2021 import paper, results, typeset
 
 RNG = np.random.default_rng(0)
 

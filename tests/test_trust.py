@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import valen_tf as vt
-from valen_tf import trust
+from valen_tf.graph import trust
 
 
 def opinions(seed, num_examples=200, num_classes=4, own=1.0, neighbours=1.0):
@@ -38,28 +38,28 @@ def test_the_share_maximises_the_likelihood_of_the_sets():
     values = np.array([[objective(a, b) for b in grid] for a in grid])
     best_a, best_b = np.unravel_index(values.argmax(), values.shape)
     expected = grid[best_b] / (grid[best_a] + grid[best_b])
-    assert trust.neighbours_share(own, neighbours, sets) == pytest.approx(expected, abs=0.03)
+    assert trust.neighbors_share(own, neighbours, sets) == pytest.approx(expected, abs=0.03)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.integers(2, 6))
 def test_any_opinions_give_a_share(seed, num_examples, num_classes):
     own, neighbours, sets = opinions(seed, num_examples, num_classes)
-    share = trust.neighbours_share(own, neighbours, sets)
+    share = trust.neighbors_share(own, neighbours, sets)
     assert 0.0 <= share <= 1.0
     # Who is called whom does not matter.
-    assert trust.neighbours_share(neighbours, own, sets) == pytest.approx(1 - share, abs=1e-3)
+    assert trust.neighbors_share(neighbours, own, sets) == pytest.approx(1 - share, abs=1e-3)
 
 
 def test_full_sets_and_no_sets_say_nothing():
     own, neighbours, sets = opinions(0)
-    assert trust.neighbours_share(own, neighbours, np.ones_like(sets)) == pytest.approx(0.5)
-    assert trust.neighbours_share(own[:0], neighbours[:0], sets[:0]) == pytest.approx(0.5)
+    assert trust.neighbors_share(own, neighbours, np.ones_like(sets)) == pytest.approx(0.5)
+    assert trust.neighbors_share(own[:0], neighbours[:0], sets[:0]) == pytest.approx(0.5)
 
 
 def test_the_better_opinion_weighs_more():
     shares = [
-        trust.neighbours_share(*opinions(1, 1000, neighbours=strength))
+        trust.neighbors_share(*opinions(1, 1000, neighbours=strength))
         for strength in (0, 0.5, 2, 5)
     ]
     assert shares == sorted(shares)

@@ -18,8 +18,9 @@ import yaml
 from conftest import blobs
 
 import valen_tf as vt
-from valen_tf import cli, experiments, tuning
-from valen_tf.experiments.methods import CLASSICAL, METHODS
+from valen_tf import cli, tuning
+from valen_tf import runs as experiments
+from valen_tf.methods import find, is_classical, names
 from valen_tf.tuning import searching
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
@@ -182,14 +183,14 @@ def test_hyperband_continues_a_trial_where_it_stopped(tmp_path):
     assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", names())
 def test_every_method_has_a_space_that_builds(method):
     config = dataclasses.replace(CONFIG, method=method, settings={})
     hypermodel = tuning.HyperModel(blobs(60), config)
     values = keras_tuner.HyperParameters()
     model = hypermodel.build(values)
-    assert set(values.values) == set(tuning.SPACES[method])
-    assert (model.pipeline if method in CLASSICAL else model.optimizer) is not None
+    assert set(values.values) == set(find(method).card.tuning)
+    assert (model.pipeline if is_classical(method) else model.optimizer) is not None
     trial = hypermodel.trial_config(values.values)
     for key, value in values.values.items():
         section, _, name = key.rpartition(".")
@@ -206,7 +207,7 @@ def test_a_classical_method_is_tuned_to_a_config_that_trains(tmp_path):
     frame = pandas.read_csv(tmp_path / "s" / "trials.csv")
     assert len(frame) == 6 and (frame["status"] == "COMPLETED").all()
     best = experiments.read_config(tmp_path / "s" / "best.yaml")
-    assert best.settings == {"num_neighbours": frame["settings.num_neighbours"][0]}
+    assert best.settings == {"num_neighbors": frame["settings.num_neighbors"][0]}
     assert best.training == config.training  # there are no epochs to choose
     pipeline = searcher.get_best_models(1)[0].pipeline
     held_out = searcher.hypermodel.validation
@@ -219,7 +220,7 @@ def test_a_classical_method_is_tuned_to_a_config_that_trains(tmp_path):
 
 def test_what_else_is_searched_when_asked():
     space = {
-        "settings.num_neighbours": (3, 30),
+        "settings.num_neighbors": (3, 30),
         "training.rebuild_every": (1, 50),
         "training.warm_up_epochs": (1, 20),
         "training.learning_rate": (1e-3, 1e-1),
@@ -228,7 +229,7 @@ def test_what_else_is_searched_when_asked():
     values = keras_tuner.HyperParameters()
     model = hypermodel.build(values)
     assert [type(values.values[key]) for key in space] == [int, int, int, float]
-    assert model.num_neighbours == values.values["settings.num_neighbours"]
+    assert model.num_neighbors == values.values["settings.num_neighbors"]
     warm_up, rebuild = experiments.schedule(hypermodel.trial_config(values.values))
     assert warm_up.epochs == values.values["training.warm_up_epochs"]
     assert rebuild.every == values.values["training.rebuild_every"]

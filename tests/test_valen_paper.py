@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, drawn, schedule
+from conftest import blobs, compiled, drawn, schedule, terms_of
 
 import valen_tf as vt
-from valen_tf import graph
+from valen_tf.graph import sparse as graph
 
 
 def trained(dataset, epochs=4, **settings):
@@ -24,13 +24,13 @@ def test_the_objective_is_the_printed_one():
     features = dataset.features[index]
     logits = model.classifier(features)
     sets = tf.constant(candidates, tf.float32)
-    terms = model.objective(features, logits, sets, tf.constant(index))
+    terms = terms_of(model, features, logits, sets, tf.constant(index))
 
     prediction = tf.nn.softmax(logits).numpy().astype(np.float64)
     confidence = prediction * candidates / (prediction * candidates).sum(axis=1, keepdims=True)
     alpha = model.concentrations()[index].astype(np.float64)
     target = alpha * candidates / (alpha * candidates).sum(axis=1, keepdims=True)
-    neighbours = graph.nearest_neighbours(dataset.features, model.num_neighbours)
+    neighbours = graph.nearest_neighbors(dataset.features, model.num_neighbors)
     adjacency = np.eye(60)
     np.put_along_axis(adjacency, neighbours.astype(np.int64), 1.0, axis=1)
     adjacency = adjacency[np.ix_(index, index)]
@@ -56,17 +56,16 @@ def test_the_graph_leads_to_an_examples_own_neighbours_and_is_built_once():
     network = vt.networks.mlp((3,), 3, hidden_units=(8,))
     for rebuild, expected in ((False, 1), (True, 3)):
         model = compiled(vt.ValenPaper, dataset, rate=0.01, network=network, rebuild=rebuild)
-        built = []
-        set_graph = model.set_graph
-        model.set_graph = lambda matrix, built=built, keep=set_graph: (
+        built, store = [], model.graph.store
+        model.graph.store = lambda *graph, built=built, store=store: (
             built.append(1),
-            keep(matrix),
+            store(*graph),
         )
         model.fit(dataset.batches(30), epochs=5, callbacks=schedule(2, 1), verbose=0)
         assert len(built) == expected
-        degrees = np.diff(model.tables["graph_row_ends"].numpy())
-        np.testing.assert_array_equal(degrees, model.num_neighbours + 1)
-        np.testing.assert_allclose(model.tables["graph_values"].numpy(), 1 / 11, rtol=1e-6)
+        degrees = np.diff(model.memory["graph_row_ends"].numpy())
+        np.testing.assert_array_equal(degrees, model.num_neighbors + 1)
+        np.testing.assert_allclose(model.memory["graph_values"].numpy(), 1 / 11, rtol=1e-6)
 
 
 def test_one_optimiser_trains_all_three_networks_and_no_convolution_has_a_bias():

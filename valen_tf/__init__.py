@@ -5,39 +5,68 @@ not wait for TensorFlow, Spektral and TensorFlow Probability.
 """
 
 import importlib
+import importlib.abc
+import importlib.machinery
+import sys
 
 __version__ = "0.1.0"
 
 _MODULES = (
-    "baselines",
     "callbacks",
-    "candidates",
-    "cards",
-    "clean_networks",
-    "corruption",
-    "datasets",
+    "data",
     "dirichlet",
-    "experiments",
     "export",
     "graph",
     "losses",
+    "methods",
     "metrics",
+    "model",
     "networks",
+    "papers",
+    "runs",
     "tuning",
 )
+_ELSEWHERE = {  # of a room, and by a name that it has had before
+    "baselines": "methods",
+    "candidates": "data.candidates",
+    "cards": "data.cards",
+    "clean_networks": "data.clean_networks",
+    "corruption": "data.corruption",
+    "datasets": "data.sets",
+    "experiments": "runs",
+}
 _OBJECTS = {
     "PartialLabelDataset": "data",
-    "PartialLabelModel": "model",
-    "Valen": "valen",
-    "ValenPaper": "valen",
-    "load_model": "saving",
+    "PartialLabelModel": "model.base",
+    "Valen": "methods",
+    "ValenPaper": "methods",
+    "load_model": "methods",
 }
-__all__ = [*_MODULES, *_OBJECTS, "__version__"]
+__all__ = [*_MODULES, *_ELSEWHERE, *_OBJECTS, "__version__"]
+
+
+class _Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Lets `from valen_tf.baselines import CLPL` find the room of that former name."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        package, _, name = fullname.rpartition(".")
+        if package == __name__ and name in _ELSEWHERE:
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
+
+    def create_module(self, spec):
+        return __getattr__(spec.name.rpartition(".")[2])
+
+    def exec_module(self, module):
+        """Nothing: the module has been executed under its own name."""
+
+
+sys.meta_path.append(_Elsewhere())
 
 
 def __getattr__(name):
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+    if name in _MODULES or name in _ELSEWHERE:
+        return importlib.import_module(f"{__name__}.{_ELSEWHERE.get(name, name)}")
     if name in _OBJECTS:
         return getattr(importlib.import_module(f"{__name__}.{_OBJECTS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from valen_tf import metrics
+from valen_tf.model.state import set_training_state, training_state
 
 
 class WarmUp(keras.callbacks.Callback):
@@ -71,7 +72,7 @@ class Resume(keras.callbacks.Callback):
     """Saves the whole training state after every epoch and continues from it after an interruption.
 
     A run that was killed and is started again by the same code ends with the same numbers as one that
-    was not: weights, both optimisers, the per-example tables, the graph, random states and the history
+    was not: weights, both optimizers, the per-example tables, the graph, random states and the history
     are kept, in one file that is replaced atomically. (`keras.callbacks.BackupAndRestore` works with
     these models too, but writes two files one after the other and forgets the history.) Of several
     machines the first one writes, and all read.
@@ -95,8 +96,8 @@ class Resume(keras.callbacks.Callback):
             return
         with np.load(self.path) as state:
             self.epochs = json.loads(str(state["epochs"]))
-            self.model.set_training_state({key: state[key] for key in state if key != "epochs"})
-        self.model._initial_epoch = len(self.epochs)  # as BackupAndRestore does
+            set_training_state(self.model, {key: state[key] for key in state if key != "epochs"})
+        self.model.continue_from(len(self.epochs))
 
     def on_epoch_end(self, epoch, logs=None):
         """Saves."""
@@ -123,7 +124,7 @@ class Resume(keras.callbacks.Callback):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         scratch = self.path.with_name(self.path.name + ".partial")
         with open(scratch, "wb") as file:
-            np.savez(file, epochs=json.dumps(self.epochs), **self.model.training_state())
+            np.savez(file, epochs=json.dumps(self.epochs), **training_state(self.model))
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, self.path)

@@ -1,53 +1,9 @@
-"""Checks of arrays that a user hands over: an error names the argument, the row and what was received."""
+"""Checks of what a user hands over: an error names the argument, what was received and what to do."""
+
+import functools
+import warnings
 
 import numpy as np
-
-from valen_tf import mapped
-
-
-def check_candidates(candidates, num_classes=None):
-    """Returns candidate sets as a `uint8` matrix `[examples, classes]`, or says what is wrong.
-
-    Example:
-        >>> check_candidates([[True, False], [True, True]])
-        array([[1, 0],
-               [1, 1]], dtype=uint8)
-    """
-    candidates = as_numbers("candidates", candidates)
-    matrix = candidates.ndim == 2 and candidates.shape[1] >= 1
-    if not matrix or num_classes not in (None, candidates.shape[1]):
-        wanted = f"`candidates` must be a matrix [examples, {num_classes or 'classes'}]"
-        raise ValueError(f"{wanted}. Received: shape={candidates.shape}")
-    other = (candidates != 0) & (candidates != 1)  # True for NaN as well
-    found = candidates[np.arange(len(other)), other.argmax(axis=1)]  # [examples]
-    require_rows(~other.any(axis=1), "`candidates` must hold only 0 and 1", found)
-    require_rows(candidates.any(axis=1), "`candidates` must name a label in every row", "none")
-    return candidates.astype(np.uint8, copy=False)
-
-
-def check_features(features):
-    """Returns features as an array, examples first: floats as `float32`, other numbers as they are.
-
-    Those in a file stay there, as they are.
-
-    Example:
-        >>> check_features([[0.5, 1.0]]).dtype
-        dtype('float32')
-    """
-    features = as_numbers("features", features)
-    filled = features.ndim >= 1 and features.size > 0
-    require(filled, "`features` must be [examples, ...], not empty", f"shape={features.shape}")
-    if features.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what float32 cannot hold is refused as infinite below
-            if not mapped.is_mapped(features):
-                features = features.astype(np.float32, copy=False)
-            finite = [
-                np.isfinite(block).reshape(len(block), -1).all(axis=1)
-                for block in mapped.blocks(features)
-            ]
-        rule = "`features` must be finite in float32"
-        require_rows(np.concatenate(finite), rule, "NaN or infinity")
-    return features
 
 
 def require(condition, rule, received):
@@ -101,3 +57,33 @@ def check_settings(*, positive=None, not_negative=None, shares=None):
         require(value >= 0, f"`{argument}` must not be negative", f"{argument}={value}")
     for argument, value in (shares or {}).items():
         require(0 <= value <= 1, f"`{argument}` must be in [0, 1]", f"{argument}={value}")
+
+
+def accepts_former_names(**former):
+    """Lets a function take arguments under the names they had before, with a warning; a decorator.
+
+    Args:
+        **former: Former name -> the name now.
+
+    Example:
+        >>> @accepts_former_names(colour="color")
+        ... def paint(color):
+        ...     return color
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     paint(colour="red")
+        'red'
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        def renamed(*args, **kwargs):
+            for old in former.keys() & kwargs.keys():
+                new = former[old]
+                warnings.warn(f"`{old}` is now `{new}`.", FutureWarning, stacklevel=2)
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        renamed.renamed = former
+        return renamed
+
+    return decorate

@@ -8,6 +8,8 @@ import math
 
 import tensorflow as tf
 
+from valen_tf import replicas
+
 
 def bounded_concentration(raw, *, lower=1e-3, upper=1e3):
     """Maps the encoder's output smoothly to concentrations in [lower, upper].
@@ -82,6 +84,40 @@ def log_sample(concentration, *, seed):
     # The generator returns 0 once in 2^23 draws but never 1, so 1 - uniform has a finite logarithm.
     log_gamma = tf.math.log(boosted) + tf.math.log1p(-uniform) / concentration  # [batch, classes]
     return tf.nn.log_softmax(log_gamma)
+
+
+def log_sample_of(index, concentration, *, seed, draw=0):
+    """The logarithm of one draw of each example's Dirichlet, whatever the order of the batch.
+
+    Drawn as for the whole batch in the order of the examples' numbers, of which a replica takes its
+    rows: no two examples share their noise, and an example's depends neither on its place in the
+    batch nor on the number of replicas.
+
+    Args:
+        index: The examples' numbers [batch], without repetition.
+        concentration: [batch, classes], positive.
+        seed: stateless seed, integers of shape [2].
+        draw: Number of the draw, where several are needed with one seed.
+
+    Returns:
+        [batch, classes], as `log_sample`.
+
+    Example:
+        >>> alpha = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> there = log_sample_of(tf.constant([7, 5]), alpha, seed=[0, 1])
+        >>> back = log_sample_of(tf.constant([5, 7]), alpha[::-1], seed=[0, 1])
+        >>> bool(tf.reduce_all(there == back[::-1]))
+        True
+    """
+    place = None
+    if tf.distribute.has_strategy():
+        place = replicas.Place(concentration)
+        concentration, index = place.pad(concentration, fill=1.0), place.gather(index)
+    order = tf.argsort(index)
+    seed = tf.random.experimental.stateless_fold_in(seed, draw)
+    log_draws = log_sample(tf.gather(concentration, order), seed=seed)
+    log_draws = tf.gather(log_draws, tf.math.invert_permutation(order))
+    return place.cut(log_draws) if place else log_draws
 
 
 def mean(concentration):

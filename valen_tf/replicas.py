@@ -49,6 +49,18 @@ class Place:
         return self._context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
+def size_of_batch(rows):
+    """The number of rows that all replicas have together, and the number of replicas."""
+    place = Place(rows)
+    return place.batch_size, place.num_replicas
+
+
+def whole_batch(*tensors):
+    """Tensors [rows, ...] of this replica as those of the whole batch, from all replicas."""
+    place = Place(tensors[0])
+    return [place.gather(tensor) for tensor in tensors]
+
+
 def forward(network, features):
     """What a network in training gives, [rows, ...], also for a replica without rows.
 

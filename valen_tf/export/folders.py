@@ -13,9 +13,11 @@ import keras
 import tensorflow as tf
 
 import valen_tf
-from valen_tf import contract
 from valen_tf.checks import require
-from valen_tf.export import graph, requests
+from valen_tf.export import requests
+from valen_tf.export.signatures import resources
+from valen_tf.export.signatures import signatures as make_signatures
+from valen_tf.model.classifier import check_classifier
 
 _NO_ANSWER = (
     "A row with a NaN or infinite feature, or whose logits overflow, gets NaN for numbers, -1 for class "
@@ -108,7 +110,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
 
 def _prepare(classifier, class_names, top_k, warm_up, metadata):
     """Checks everything that can be wrong; returns the function that writes, which has to be called."""
-    num_classes = contract.check_classifier(classifier)
+    num_classes = check_classifier(classifier)
     inputs = classifier.inputs
     require(len(inputs) == 1, "`classifier` must have one input", f"{len(inputs)} inputs")
     class_names = [
@@ -119,11 +121,11 @@ def _prepare(classifier, class_names, top_k, warm_up, metadata):
     require(top_k >= 1, "`top_k` must be at least 1", f"top_k={top_k}")
     top_k = min(top_k, num_classes)
     features = requests.warm_up_features(inputs[0], warm_up)
-    signatures = graph.signatures(classifier, class_names, top_k)
+    signatures = make_signatures(classifier, class_names, top_k)
     description = _describe(inputs[0], class_names, signatures, top_k, metadata or {})
 
     def write(folder, *, model_name):
-        used = graph.resources(classifier, signatures)
+        used = resources(classifier, signatures)
         tf.saved_model.save(used, str(folder), signatures=signatures)
         extra = folder / "assets.extra"
         extra.mkdir()

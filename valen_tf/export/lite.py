@@ -6,7 +6,7 @@ import uuid
 
 import tensorflow as tf
 
-from valen_tf.export import graph
+from valen_tf.export import signatures
 
 
 def tflite(served, folder):
@@ -33,7 +33,7 @@ def tflite(served, folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     files = {}
-    for signature in graph.SIGNATURES:
+    for signature in signatures.SIGNATURES:
         # One converter each: of several signature keys it would silently keep the first.
         converter = tf.lite.TFLiteConverter.from_saved_model(
             str(served), signature_keys=[signature]

@@ -2,10 +2,11 @@
 
 import keras_tuner
 
-from valen_tf import baselines, experiments
-from valen_tf.experiments.methods import check_settings, is_classical, own_name
-from valen_tf.experiments.models import Estimator
+from valen_tf import runs
+from valen_tf.methods import check_settings, find, is_classical
 from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
+from valen_tf.model.estimator import approximated_accuracy_scorer, covering_rate_scorer
+from valen_tf.runs.building import Estimator
 from valen_tf.tuning import spaces
 
 
@@ -18,9 +19,9 @@ class HyperModel(keras_tuner.HyperModel):
 
     Args:
         dataset: `PartialLabelDataset` to train on.
-        config: `experiments.Config` of all that is not searched; the embedded default's if none.
+        config: `runs.Config` of all that is not searched; the embedded default's if none.
         space: Dict of a config's key to its range `(low, high)`, searched on a logarithmic scale;
-            `SPACES` has the default of each method.
+            by default what the method's card says.
         classifier: Function without arguments that makes your own network, in place of the config's.
         validation_fraction: Share of the examples that is held out.
 
@@ -39,9 +40,9 @@ class HyperModel(keras_tuner.HyperModel):
         self, dataset, config=None, *, space=None, classifier=None, validation_fraction=0.15
     ):
         super().__init__()
-        self.config = experiments.Config() if config is None else config
+        self.config = runs.Config() if config is None else config
         if space is None:
-            space = spaces.SPACES[own_name(self.config.method)]
+            space = find(self.config.method).card.tuning
         self.space = spaces.checked(space)
         check_settings(self.config.method, self.trial_config(dict.fromkeys(self.space)).settings)
         self.is_classical = is_classical(self.config.method)
@@ -72,7 +73,7 @@ class HyperModel(keras_tuner.HyperModel):
         config = self.trial_config(hp.values)
         if self.is_classical:
             return Estimator.of(config, config.method)
-        return experiments.build(
+        return runs.build(
             config,
             self.train,
             network=self.classifier and self.classifier(),
@@ -85,8 +86,8 @@ class HyperModel(keras_tuner.HyperModel):
             pipeline, held_out = model.fit(self.train).pipeline, self.validation
             flat = held_out.features.reshape(len(held_out), -1)
             scorers = {
-                "val_approximated_accuracy": baselines.approximated_accuracy_scorer,
-                "val_covering_rate": baselines.covering_rate_scorer,
+                "val_approximated_accuracy": approximated_accuracy_scorer,
+                "val_covering_rate": covering_rate_scorer,
             }
             return {
                 name: score(pipeline, flat, held_out.candidates) for name, score in scorers.items()
@@ -97,7 +98,7 @@ class HyperModel(keras_tuner.HyperModel):
             validation_data=self.validation.batches(1000, shuffle=False),
             epochs=config.training.epochs if epochs is None else epochs,
             initial_epoch=initial_epoch,
-            callbacks=[*experiments.schedule(config), *callbacks],
+            callbacks=[*runs.schedule(config), *callbacks],
             verbose=verbose,
             **kwargs,
         )

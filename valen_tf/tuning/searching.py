@@ -8,7 +8,7 @@ import warnings
 import keras_tuner
 import yaml
 
-from valen_tf.experiments.files import write
+from valen_tf.data.files import write
 from valen_tf.tuning.hypermodel import HyperModel
 from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_frame
 

@@ -1,0 +1,92 @@
+"""CONTRIBUTING's recipes, followed to the letter."""
+
+import json
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pandas
+import pytest
+from conftest import blobs, cell, compiled
+
+import valen_tf as vt
+from valen_tf import cli
+from valen_tf.data import corruption
+from valen_tf.papers.valen2021 import typeset
+
+TEXT = (pathlib.Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+
+
+def recipe(name):
+    return re.search(rf"<!-- {name} -->\n```python\n(.*?)```\n<!-- end -->", TEXT, re.S)[1]
+
+
+@pytest.fixture
+def sharpened(tmp_path, monkeypatch):
+    """The method of the recipe, in a module outside of the package."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    pathlib.Path("my_methods.py").write_text(recipe("method"))
+    yield "my_methods:Sharpened"
+    if "sharpened" in vt.methods.names():
+        vt.methods.forget("sharpened")
+    sys.modules.pop("my_methods", None)
+
+
+def test_a_method_from_outside_is_trained_tuned_saved_loaded_exported_and_tabulated(sharpened):
+    assert len(recipe("method").splitlines()) < 50
+    short = ["data.examples=200", "data.corruption=uniform", "training.epochs=2"]
+    assert cli.main(["train", *short, "--method", sharpened, "--out", "run"]) == 0
+    assert "accuracy" in json.loads(pathlib.Path("run/summary.json").read_text())
+    assert pathlib.Path("run/label_distributions.csv").exists()
+    # The run's folder names the module, so that it is found again.
+    assert cli.main(["predict", "run", "--output", "predictions.csv"]) == 0
+    assert len(pandas.read_csv("predictions.csv")) > 300
+    assert cli.main(["export", "run", "served"]) == 0
+    assert pathlib.Path("served/1/saved_model.pb").exists()
+    tune = ["tune", *short, "--method", "sharpened", "--trials", "1", "--out", "search"]
+    assert cli.main(tune) == 0
+    assert list(pandas.read_csv("search/trials.csv")["status"]) == ["COMPLETED"]
+
+    dataset = blobs(60)
+    model = compiled(vt.methods.find("sharpened"), dataset, power=3.0)
+    model.fit(dataset, epochs=2, verbose=0)
+    model.save("model.keras")
+    loaded = vt.load_model("model.keras")
+    assert type(loaded).__name__ == "Sharpened" and loaded.power == 3.0
+    np.testing.assert_array_equal(
+        loaded.predict(dataset.features, verbose=0), model.predict(dataset.features, verbose=0)
+    )
+    page = typeset.markdown(cell("table5", "lost", "sharpened", [0.5, 0.6]), "table5")
+    assert "| Sharpened |" in page
+
+
+def test_a_generator_from_outside_draws_candidate_sets(monkeypatch):
+    monkeypatch.setattr(corruption, "GENERATORS", dict(corruption.GENERATORS))
+    exec(recipe("generator"), {})
+    digits = vt.datasets.load("digits").take(slice(400))
+    drawn = corruption.corrupt(digits, "next_class", rate=1.0)
+    rows = np.arange(400)
+    assert (drawn.candidates.sum(axis=1) == 2).all()
+    assert drawn.candidates[rows, (digits.labels + 1) % 10].all()
+    assert vt.datasets.load("digits").average_candidates == 1
+    with pytest.raises(ValueError, match="`at_least_one_wrong` is for procedure='uniform'"):
+        corruption.corrupt(digits, "next_class", at_least_one_wrong=True)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        (lambda x: x, "must return a dict of terms"),
+        (lambda x: {"other": x}, "which are classification. Received: 'other'"),
+        (lambda x: {"classification": x[0]}, "one value per example.*'classification' of shape"),
+    ],
+)
+def test_terms_that_no_step_can_use_are_refused(terms, message):
+    class Broken(vt.PartialLabelModel):
+        def objective(self, features, logits, candidates, index):
+            return terms(vt.losses.candidate_likelihood(logits, candidates))
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        compiled(Broken, blobs(30)).fit(blobs(30), verbose=0)

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from valen_tf.cli.main import main
+
+__all__ = ["main"]

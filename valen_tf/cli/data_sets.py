@@ -1,0 +1,266 @@
+"""`valen-tf data ...`: list the data sets, check copies, describe all, draw candidate sets."""
+
+import json
+import os
+import pathlib
+import sys
+
+import valen_tf
+
+
+def add(commands):
+    """Adds the commands to the parsers of `valen-tf`."""
+    data = commands.add_parser("data", help="the data sets: list them, check a copy, describe all")
+    data_commands = data.add_subparsers(required=True, metavar="COMMAND")
+    listing = data_commands.add_parser("list", help="what can be loaded, and from which files")
+    listing.set_defaults(run=_data_list)
+
+    info = data_commands.add_parser("info", help="check a copy and print its statistics")
+    info.add_argument("name", help="see `valen-tf data list`")
+    info.add_argument("--data-dir", help="its folder; of an image set the folder of TFDS")
+    info.set_defaults(run=_data_info)
+
+    check = data_commands.add_parser(
+        "check",
+        help="compare files with those that the records of this project were made with",
+        description="Says of every public file, and of every clean network, whether the copy at hand is "
+        "the one that the records of this project were made with, by its SHA-256 checksum.",
+    )
+    check.add_argument(
+        "--data-dir",
+        nargs="+",
+        default=["."],
+        metavar="DIR",
+        help="folders to look in (default: .)",
+    )
+    check.set_defaults(run=_data_check)
+
+    card = data_commands.add_parser("card", help="print the data card, in Markdown")
+    card.add_argument(
+        "--data-dir", nargs="+", default=[], metavar="DIR", help="folders with the public files"
+    )
+    card.add_argument("--tfds-dir", metavar="DIR", help="folder where TFDS prepared image sets")
+    card.add_argument(
+        "--networks", metavar="DIR", help="folder of clean networks' weights, mnist_400.npz ..."
+    )
+    card.set_defaults(run=_data_card)
+    _add_corruption_commands(data_commands)
+
+
+def _add_corruption_commands(data_commands):
+    split = " A set without an official test part is split 80:20 with the seed."
+    clean = data_commands.add_parser(
+        "clean-network",
+        help="train a network on the true labels, for `data corrupt`",
+        description="Trains a network on the true labels of the training part. A file that ends in .npz "
+        "gets the weights of the authors' architecture for an image set, as the configs of Table 1 name "
+        "them: `valen-tf data clean-network mnist --epochs 400 --out FOLDER/mnist_400.npz`."
+        + split,
+    )
+    corrupt = data_commands.add_parser(
+        "corrupt",
+        help="draw candidate sets for the training part",
+        description="Writes the training part with candidate sets drawn for its true labels, and beside "
+        "it a .json file that says how they were drawn." + split,
+    )
+    for command in (clean, corrupt):
+        command.add_argument("name", help="see `valen-tf data list`")
+        command.add_argument("--data-dir", help="its folder; of an image set the folder of TFDS")
+        command.add_argument("--seed", type=int, default=0, help="of everything (default: 0)")
+    clean.add_argument(
+        "--network",
+        choices=("mlp", "resnet32", "linear"),
+        help="default: an MLP that suits the set",
+    )
+    clean.add_argument("--epochs", type=int, default=20, help="default: 20")
+    clean.add_argument(
+        "--out", required=True, metavar="FILE", help="file to write; it ends in .keras or .npz"
+    )
+    clean.set_defaults(run=_data_clean_network)
+    corrupt.add_argument(
+        "--procedure",
+        default="instance_dependent",
+        metavar="NAME",
+        help="uniform or instance_dependent (the default)",
+    )
+    corrupt.add_argument(
+        "--rate",
+        type=float,
+        help="uniform: flipping probability (default: 0.5); instance_dependent: its mean per example "
+        "(0.4 in the authors' code; default: the paper's form, which sets none)",
+    )
+    corrupt.add_argument(
+        "--at-least-one-wrong",
+        action="store_true",
+        help="uniform: give a wrong label to every set that drew none, as the authors' code does",
+    )
+    corrupt.add_argument(
+        "--network",
+        metavar="FILE",
+        help="clean network: a .keras file, or an .npz file of PyTorch's weights in the authors' "
+        "architectures (default: one is trained)",
+    )
+    corrupt.add_argument("--out", required=True, metavar="FILE.npz", help="file to write")
+    corrupt.set_defaults(run=_data_corrupt)
+
+
+def _data_list(options):
+    from rich.console import Console
+    from rich.table import Table
+
+    from valen_tf.data import cards
+    from valen_tf.data import sets as datasets
+
+    table = Table("name", "examples", "features", "classes", "candidates", "file", "source")
+    for spec in datasets.SPECS.values():
+        table.add_row(
+            spec.name,
+            cards.size_words(spec),
+            cards.shape_words(spec.shape),
+            str(spec.classes),
+            "" if spec.candidates is None else f"{spec.candidates:.2f}",
+            spec.file,
+            spec.source,
+        )
+    console = Console()
+    console.width = max(console.width, 180)  # a row per set, also in a pipe
+    console.print(table)
+    print(
+        "Folders ending in / are looked for in --data-dir, else in $TFDS_DATA_DIR, else in "
+        "~/tensorflow_datasets; files in --data-dir, else in $VALEN_TF_DATA_DIR, else here."
+    )
+
+
+def _data_info(options):
+    from rich.console import Console
+    from rich.table import Table
+
+    from valen_tf.data import cards, files
+    from valen_tf.data import sets as datasets
+
+    parts = cards.statistics(options.name, options.data_dir)
+    table = Table("", *parts, title=options.name)
+    for key in next(iter(parts.values())):
+        values = [part[key] for part in parts.values()]
+        table.add_row(key, *(f"{v:.4g}" if isinstance(v, float) else str(v) for v in values))
+    Console().print(table)
+    spec = datasets.SPECS[options.name]
+    if spec.sha256 is not None:
+        warning = files.checksum_warning(files.find_file(spec, options.data_dir), spec.sha256)
+        if warning:
+            print(f"valen-tf: warning: {warning}", file=sys.stderr)
+
+
+def _data_check(options):
+    from valen_tf.data import cards
+
+    for file, verdict in cards.check(options.data_dir):
+        print(f"{file}: {verdict}")
+
+
+def _data_card(options):
+    from valen_tf.data import cards
+
+    def report(name):
+        print(f"valen-tf: {name}", file=sys.stderr)
+
+    folders = options.data_dir, options.tfds_dir, options.networks
+    print(cards.markdown(*folders, report=report), end="")
+
+
+def _data_clean_network(options):
+    out = _output(options.out, ".keras", ".npz")
+    from valen_tf.data import clean_networks
+
+    kind, normalization = options.network, None
+    if out.suffix == ".npz":
+        known = clean_networks.NORMALIZATIONS
+        if options.name not in known:
+            raise ValueError(
+                f"`--out` may end in .npz for {', '.join(known)}, whose normalisation is known; take "
+                f".keras for others. Received: {options.name}"
+            )
+        normalization = options.name
+        kind = kind or ("resnet32" if options.name == "cifar10" else "mlp")
+        if kind == "linear":
+            raise ValueError(
+                "`--network` must be mlp or resnet32 for an .npz file. Received: linear"
+            )
+    train, test = _parts(options)
+    network = clean_networks.train_clean_network(
+        train,
+        network=kind,
+        normalization=normalization,
+        epochs=options.epochs,
+        seed=options.seed,
+        verbose=2,
+    )
+    scratch = out.with_name(f".{os.getpid()}.{out.name}")
+    try:
+        if normalization is None:
+            network.save(scratch)
+        else:
+            clean_networks.save_clean_network(network, scratch, epochs=options.epochs)
+        os.replace(scratch, out)
+    finally:
+        scratch.unlink(missing_ok=True)
+    for part, data in (("training", train), ("test", test)):
+        predictions = network.predict(data.features, batch_size=1000, verbose=0).argmax(axis=1)
+        print(f"{part} accuracy {100 * (predictions == data.labels).mean():.2f} %")
+    print(f"{network.name} in {out}")
+
+
+def _data_corrupt(options):
+    out = _output(options.out, ".npz")
+    from valen_tf.data import corruption
+    from valen_tf.data.files import sha256
+    from valen_tf.runs.sources import read_network
+
+    rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
+    train, _ = _parts(options)
+    network = None
+    if options.network is not None:
+        network = read_network(options.network, options.name, train.feature_shape)
+    corrupted = corruption.corrupt(
+        train,
+        options.procedure,
+        rate=rate,
+        at_least_one_wrong=options.at_least_one_wrong,
+        network=network,
+        seed=options.seed,
+    )
+    corrupted.save(out)
+    description = {
+        "data_set": options.name,
+        "examples": len(corrupted),
+        "procedure": options.procedure,
+        "rate": rate,
+        "at_least_one_wrong": options.at_least_one_wrong,
+        "seed": options.seed,
+        "network_sha256": options.network and sha256(options.network),
+        "average_candidates": corrupted.average_candidates,
+        "file_sha256": sha256(out),  # tells a description of another file
+        "version": valen_tf.__version__,
+    }
+    scratch = out.with_name(f".{os.getpid()}.{out.stem}.json")
+    scratch.write_text(json.dumps(description, indent=1) + "\n")
+    os.replace(scratch, out.with_suffix(".json"))
+    print(
+        f"{len(corrupted)} examples, {corrupted.average_candidates:.2f} candidates each, in {out}"
+    )
+
+
+def _parts(options):
+    """Training and test part: the official ones, or a split by the seed."""
+    from valen_tf.data import sets as datasets
+
+    dataset = datasets.load(options.name, options.data_dir)
+    return dataset if isinstance(dataset, tuple) else dataset.split(0.2, seed=options.seed)
+
+
+def _output(path, *suffixes):
+    path = pathlib.Path(path)
+    if path.suffix not in suffixes:
+        raise ValueError(f"`--out` must end in {' or '.join(suffixes)}. Received: {path}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

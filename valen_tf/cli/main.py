@@ -1,0 +1,314 @@
+"""The command line: `valen-tf train | evaluate | predict | export | tune | reproduce | results | data`."""
+
+import argparse
+import os
+import sys
+
+import valen_tf
+from valen_tf import methods
+from valen_tf.cli import data_sets
+
+
+def main(arguments=None):
+    """Runs one command; bad input ends with one line on standard error and exit code 2."""
+    options = _parser().parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        options.run(options)
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
+        print(f"valen-tf: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        continues = options.run in (_train, _tune, _reproduce)
+        print(
+            "\nvalen-tf: interrupted" + "; the same command continues." * continues, file=sys.stderr
+        )
+        return 130
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="valen-tf",
+        description="Train classifiers from candidate labels with VALEN and others.",
+    )
+    parser.add_argument("--version", action="version", version=valen_tf.__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    train = commands.add_parser(
+        "train",
+        help="train into a run folder; the same command continues a run that was killed",
+        description="Without arguments: VALEN on scikit-learn's digits. Every value of the config can "
+        "be set on the command line, e.g. training.epochs=100 settings.compatibility_weight=5.",
+    )
+    train.add_argument("config", nargs="?", help="YAML file; see configs/")
+    train.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    train.add_argument(
+        "--method",
+        metavar="NAME",
+        help=f"{', '.join(methods.names())}; or package.module:Class of your own (default: valen)",
+    )
+    train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
+    train.add_argument(
+        "--out", help="run folder (default: runs/ and the name of the data, the method)"
+    )
+    train.set_defaults(run=_train)
+
+    evaluate = commands.add_parser("evaluate", help="scores of a finished run")
+    evaluate.add_argument("folder", help="run folder")
+    evaluate.add_argument("--csv", help="evaluate on this file instead of the run's held-out part")
+    evaluate.set_defaults(run=_evaluate)
+
+    predict = commands.add_parser("predict", help="class probabilities by a finished run")
+    predict.add_argument("folder", help="run folder")
+    predict.add_argument("--csv", help="predict for this file instead of the run's held-out part")
+    predict.add_argument("--output", help="CSV file to write (default: print the first rows)")
+    predict.set_defaults(run=_predict)
+
+    export = commands.add_parser(
+        "export",
+        help="the classifier of a finished run as SavedModel for TF Serving",
+        description="Writes the next version, DIR/1, DIR/2, ...; DIR is TF Serving's --model_base_path.",
+    )
+    export.add_argument("folder", help="run folder")
+    export.add_argument("base", metavar="DIR", help="folder of the versions")
+    export.add_argument(
+        "--top-k", type=int, default=5, metavar="K", help="classes in signature top_k (default: 5)"
+    )
+    export.add_argument("--tflite", metavar="DIR", help="write TFLite files to this folder as well")
+    export.set_defaults(run=_export)
+
+    tune = commands.add_parser(
+        "tune",
+        help="search values of a config without true labels; the same command continues",
+        description="Searches, by default, the paper's lambda and epsilon, judged by held-out candidate "
+        "sets alone, and writes the best config for `valen-tf train`. The test part is not touched.",
+    )
+    tune.add_argument("config", nargs="?", help="YAML file; see configs/")
+    tune.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    tune.add_argument("--method", metavar="NAME", help="as in `valen-tf train`")
+    tune.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
+    tune.add_argument(
+        "--trials", type=int, default=20, help="default: 20; hyperband decides itself"
+    )
+    tune.add_argument("--tuner", choices=("random", "bayesian", "hyperband"), default="bayesian")
+    tune.add_argument(
+        "--objective",
+        choices=("approximated_accuracy", "covering_rate"),
+        default="approximated_accuracy",
+        help="label-free score on the held-out candidate sets (default: approximated_accuracy)",
+    )
+    tune.add_argument(
+        "--space",
+        nargs="+",
+        metavar="KEY=LOW:HIGH",
+        help="values to search instead, e.g. settings.graph_weight=1:100 training.rebuild_every=1:50",
+    )
+    tune.add_argument("--out", help="folder (default: tuning/ and the name of the data)")
+    tune.set_defaults(run=_tune)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="the paper's tables and figures, from one command; the same command continues",
+        description="Trains what tables and figures need, keeps a record of each run in --out, and writes "
+        "RESULTS.md there from the records. What is done is not done again.",
+    )
+    targets = ["table1", "table2", "table3", "table4", "table5"]
+    targets += ["figure-a", "figure-b", "figure-c", "all", "or digits, which need no data"]
+    reproduce.add_argument(
+        "targets", nargs="*", default=["all"], metavar="TARGET", help=", ".join(targets)
+    )
+    reproduce.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    reproduce.add_argument("--datasets", nargs="+", metavar="NAME", help="default: all at hand")
+    reproduce.add_argument(
+        "--data-dir", nargs="+", default=[], metavar="DIR", help="folders with the data sets' files"
+    )
+    reproduce.add_argument(
+        "--quick", action="store_true", help="everything in small, to see it work"
+    )
+    reproduce.add_argument("--trials", type=int, help="default: 5, as in the paper")
+    reproduce.add_argument("--epochs", type=int, help="default: 500, as in the paper")
+    reproduce.add_argument("--examples", type=int, help="training examples (default: all)")
+    reproduce.add_argument(
+        "--no-selection",
+        action="store_true",
+        help="leave out the second training that chooses an epoch by held-out candidate sets",
+    )
+    reproduce.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    reproduce.add_argument("--dask", metavar="ADDRESS", help="run on this Dask scheduler's workers")
+    reproduce.add_argument("--out", default="reproduction", help="folder (default: reproduction)")
+    reproduce.add_argument("--page", help="Markdown file to write (default: RESULTS.md in --out)")
+    reproduce.set_defaults(run=_reproduce)
+
+    results = commands.add_parser(
+        "results",
+        help="the page of results, its figures and typeset tables, from records of runs",
+        description="Writes what `valen-tf reproduce` writes at its end, from records that are there.",
+    )
+    results.add_argument("records", metavar="DIR", help="folder of records, e.g. results/records")
+    results.add_argument("--page", default="RESULTS.md", help="Markdown file to write (RESULTS.md)")
+    results.add_argument("--figures", metavar="DIR", help="folder for figures and typeset tables")
+    results.add_argument(
+        "--pack", action="store_true", help="put the records together first, a file for each table"
+    )
+    results.set_defaults(run=_results)
+
+    data_sets.add(commands)
+    return parser
+
+
+def _config(options):
+    """The config that the arguments name, and a name for what it runs on."""
+    from valen_tf import runs
+
+    overrides = list(options.overrides)
+    if options.config and "=" in options.config:
+        overrides.insert(0, options.config)
+        options.config = None
+    if options.csv:
+        overrides.append(f"data.csv={options.csv}")
+    if options.method:
+        overrides.append(f"method={options.method}")
+    config = runs.read_config(options.config, overrides)
+    return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
+
+
+def _run_name(config, name):
+    return name if config.method == "valen" else f"{name}-{config.method.rpartition(':')[2]}"
+
+
+def _train(options):
+    from valen_tf import runs
+
+    config, name = _config(options)
+    folder = options.out or os.path.join("runs", _run_name(config, name))
+    summary = runs.train(config, folder)
+    _show(summary, title=f"{config.method} on {name}")
+    print(
+        f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use it."
+    )
+
+
+def _tune(options):
+    from valen_tf import runs, tuning
+
+    config, name = _config(options)
+    folder = options.out or os.path.join("tuning", _run_name(config, name))
+    space = options.space and dict(map(_range, options.space))
+    dataset = runs.prepare(config).train
+    searcher = tuning.search(
+        dataset,
+        folder,
+        config,
+        trials=options.trials,
+        tuner=options.tuner,
+        objective=options.objective,
+        space=space,
+    )
+    if os.path.exists(os.path.join(folder, "best.yaml")):
+        frame = tuning.trials_frame(searcher)
+        print(frame.head(10).to_string(index=False, float_format="%.4g"))
+        print(
+            f"`valen-tf train {folder}/best.yaml` trains with the best; all trials are in {folder}."
+        )
+
+
+def _range(text):
+    key, equals, bounds = text.partition("=")
+    low, colon, high = bounds.partition(":")
+    try:
+        numbers = [int(part) if part.isdigit() else float(part) for part in (low, high)]
+    except ValueError:
+        numbers = []
+    if not (equals and colon and numbers):
+        raise ValueError(f"`--space` takes KEY=LOW:HIGH. Received: {text!r}")
+    return key, tuple(numbers)
+
+
+def _reproduce(options):
+    import contextlib
+
+    from valen_tf.papers.valen2021.reproduce import OF_THE_PAPER, reproduce
+
+    targets = OF_THE_PAPER if "all" in options.targets else options.targets
+    backend = contextlib.nullcontext()
+    if options.dask:
+        import joblib
+        from dask.distributed import Client
+
+        Client(options.dask)
+        backend = joblib.parallel_config(backend="dask")
+    with backend:
+        page = reproduce(
+            targets,
+            options.out,
+            page=options.page,
+            jobs=options.jobs,
+            methods=options.methods,
+            datasets=options.datasets,
+            data_dirs=options.data_dir,
+            quick=options.quick,
+            trials=options.trials,
+            epochs=options.epochs,
+            examples=options.examples,
+            select=not options.no_selection,
+        )
+    print(f"The tables and figures are in {page}.")
+
+
+def _results(options):
+    from valen_tf.papers.valen2021 import records, results
+
+    if options.pack:
+        print(f"{records.pack(options.records)} records in {options.records}")
+    print(f"The results are in {results.write(options.records, options.page, options.figures)}.")
+
+
+def _evaluate(options):
+    from valen_tf import runs
+
+    _show(runs.evaluate(options.folder, options.csv), title=options.folder)
+
+
+def _predict(options):
+    from valen_tf import runs
+
+    frame = runs.predict(options.folder, options.csv, options.output)
+    if options.output:
+        print(f"{len(frame)} predictions in {options.output}")
+    else:
+        print(frame.head(10).to_string(index=False, float_format="%.3f"))
+        if len(frame) > 10:
+            print(f"... {len(frame) - 10} more; --output FILE writes all")
+
+
+def _export(options):
+    from valen_tf import runs
+
+    version = runs.export(options.folder, options.base, top_k=options.top_k, tflite=options.tflite)
+    print(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
+    if options.tflite:
+        print(f"TFLite files in {options.tflite}")
+
+
+_WORDS = {
+    "accuracy": "accuracy on held-out true labels",
+    "covering_rate": "predictions inside held-out candidate sets",
+    "approximated_accuracy": "approximated accuracy on held-out candidate sets",
+    "recovered_labels": "training labels recovered (top of the distribution)",
+}
+
+
+def _show(summary, title):
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "", title=title, show_header=False)
+    for key, value in summary.items():
+        if key == "seconds":
+            table.add_row("seconds", f"{value:.0f}")
+        else:
+            words = _WORDS[key.removeprefix("ablation_")]
+            without = ", without label enhancement" if key.startswith("ablation_") else ""
+            table.add_row(words + without, f"{100 * value:.2f} %")
+    Console().print(table)

@@ -1,0 +1,76 @@
+"""Files: written whole or not at all; public ones found, and told from other copies."""
+
+import hashlib
+import json
+import os
+import pathlib
+
+
+def write(path, writer):
+    """Writes a file whole or not at all.
+
+    Args:
+        path: The file.
+        writer: Called with another path in the same folder, where it writes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
+    try:
+        writer(scratch)
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def write_json(path, value):
+    """Writes a value as JSON."""
+    write(path, lambda scratch: scratch.write_text(json.dumps(value, indent=1) + "\n"))
+
+
+def find_file(spec, data_dir=None):
+    """Path of a data set's public file, or an error that names file, folder and source.
+
+    Args:
+        spec: Row of the registry.
+        data_dir: Folder of the file, or of its folder; by default the one that the environment
+            variable `VALEN_TF_DATA_DIR` names, else the current folder.
+
+    Returns:
+        A path that exists.
+    """
+    folder = pathlib.Path(data_dir or os.environ.get("VALEN_TF_DATA_DIR") or ".").expanduser()
+    for path in (folder / spec.file, *sorted(folder.glob(f"*/{spec.file}"))):
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        f"{spec.file} is not in {folder.resolve()}, nor in a folder in it: get it from {spec.source}, "
+        f"{spec.address}, and name its folder by `data_dir` or the environment variable VALEN_TF_DATA_DIR."
+    )
+
+
+def sha256(path):
+    """The checksum of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_warning(path, expected):
+    """What to say of a file that is not the one that was used before; nothing where it is.
+
+    No error: an archive that was packed anew, or other line ends, change the checksum and nothing else.
+
+    Args:
+        path: The file.
+        expected: Checksum of the file that the records were made with, or `None` where none is known.
+
+    Returns:
+        A sentence, or `None`.
+    """
+    found = sha256(path)
+    if expected in (None, found):
+        return None
+    return (
+        f"{path} is not byte for byte the file that the records of this project were made with (SHA-256 "
+        f"{found}, theirs {expected}). A copy that was only packed or saved anew gives the same numbers; "
+        "other contents do not."
+    )

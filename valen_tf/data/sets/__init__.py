@@ -1,0 +1,47 @@
+"""Data sets by name."""
+
+from valen_tf.checks import require
+from valen_tf.data.sets import human
+from valen_tf.data.sets.digits import load_digits
+from valen_tf.data.sets.images import load_images
+from valen_tf.data.sets.realworld import load_real_world, read_mat
+from valen_tf.data.sets.registry import SPECS
+from valen_tf.data.sets.text import TextDataset, load_newsgroups
+from valen_tf.data.sets.uci import load_uci
+
+__all__ = ["NAMES", "SPECS", "TextDataset", "human", "load", "read_mat"]
+
+NAMES = tuple(SPECS)
+_FROM_FILES = {"uci": load_uci, "text": load_newsgroups, "real-world": load_real_world}
+
+
+def load(name, data_dir=None, *, download=False):
+    """Loads a data set by name.
+
+    Args:
+        name: `"digits"`, which comes with scikit-learn; an image set, `"mnist"`, `"kmnist"`,
+            `"fashion_mnist"` or `"cifar10"`; a table or text, `"yeast"`, `"texture"`,
+            `"synthetic_control"`, `"dermatology"` or `"20newsgroups"`; or a real-world partial-label
+            set, `"lost"`, `"msrcv2"`, `"birdsong"`, `"soccer_player"` or `"yahoo_news"`.
+        data_dir: Of an image set the folder where TFDS prepared it, by default the one that the
+            environment variable `TFDS_DATA_DIR` names, else TFDS's own. Of the others the folder
+            with the public file, by default the one that `VALEN_TF_DATA_DIR` names, else the
+            current one.
+        download: Whether TFDS may download and prepare an image set that is not there.
+
+    Returns:
+        A `PartialLabelDataset`; for the image sets, which have an official split, a pair of them,
+        training and test; for `"20newsgroups"` a `TextDataset`, whose `split` and `folds` give
+        them. Only the real-world sets have candidate sets of their own. Those of the others are the
+        true labels: see `valen_tf.corruption.corrupt`.
+
+    Example:
+        >>> load("digits")
+        PartialLabelDataset(...)
+    """
+    require(name in SPECS, f"`name` must be one of {', '.join(NAMES)}", f"name={name!r}")
+    spec = SPECS[name]
+    if spec.kind == "images":
+        return load_images(spec, data_dir, download=download)
+    require(not download, "`download` serves the image sets alone", f"name={name!r}")
+    return load_digits() if spec.kind == "embedded" else _FROM_FILES[spec.kind](spec, data_dir)

@@ -1,0 +1,82 @@
+"""Image sets through TensorFlow Datasets, from a folder where they are prepared."""
+
+import os
+import pathlib
+import re
+
+import numpy as np
+
+from valen_tf.checks import require
+from valen_tf.data.dataset import PartialLabelDataset
+from valen_tf.data.sets.registry import check_counts
+
+
+def load_images(spec, data_dir=None, *, download=False):
+    """Reads a prepared image set; see `valen_tf.datasets.load`.
+
+    The images of CIFAR-10 come in their original order, by the `id` that TFDS gives them, as human
+    annotations of them do; those of the others in the order that TFDS gives them on every machine.
+
+    Returns:
+        `(train, test)`.
+    """
+    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    folder = pathlib.Path(folder).expanduser()
+    prepared = _prepared(folder / spec.name)
+    if prepared is None and download:
+        import tensorflow_datasets as tfds
+
+        tfds.builder(spec.name, data_dir=folder).download_and_prepare()
+        prepared = _prepared(folder / spec.name)
+    if prepared is None:
+        # Said without asking TFDS, which would look for a network for minutes.
+        raise FileNotFoundError(
+            f"{spec.name} is not prepared in {folder.resolve()}. Where there is internet, "
+            f"`python -c \"import tensorflow_datasets as tfds; tfds.load('{spec.name}', "
+            f"data_dir='{folder}')\"` or `download=True` prepares it; `data_dir` or the environment "
+            "variable TFDS_DATA_DIR names its folder."
+        )
+    parts = _read(prepared)
+    check_counts(spec, parts, prepared)
+    return parts
+
+
+def _prepared(folder):
+    """The newest version that TFDS finished, or `None`: it renames `incomplete.*` when all is done."""
+    versions = [
+        path.parent
+        for path in folder.glob("*/dataset_info.json")
+        if re.fullmatch(r"\d+\.\d+\.\d+", path.parent.name)
+    ]
+    return max(
+        versions, key=lambda path: [int(part) for part in path.name.split(".")], default=None
+    )
+
+
+def _read(prepared):
+    import tensorflow_datasets as tfds
+
+    try:
+        builder = tfds.builder_from_directory(prepared)
+        return tuple(_part(tfds, builder, split) for split in ("train", "test"))
+    # Lost shards, broken records, foreign JSON: TFDS, TensorFlow and protobuf each have their own.
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ValueError(
+            f"{prepared} is not a whole prepared image set; delete it and prepare it again: {reason}"
+        ) from error
+
+
+def _part(tfds, builder, split):
+    expected = builder.info.splits[split].num_examples
+    once = tfds.ReadConfig(try_autocache=False)  # nothing is read twice
+    dataset = builder.as_dataset(split=split, batch_size=-1, read_config=once)
+    examples = tfds.as_numpy(dataset)
+    found = len(examples["label"])
+    require(found == expected, f"{split} must have {expected} examples", f"{found}")
+    images, labels = examples["image"], examples["label"]
+    if "id" in examples:
+        order = np.argsort(examples["id"])
+        images, labels = images[order], labels[order]
+    names = builder.info.features["label"].names
+    return PartialLabelDataset(images, np.eye(len(names), dtype=np.uint8)[labels], labels, names)

@@ -1,0 +1,92 @@
+"""GA, learning from complementary labels (Ishida et al., ICML 2019)."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from valen_tf import losses
+from valen_tf.checks import require
+from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
+from valen_tf.model.base import PartialLabelModel
+
+
+@register("ga", title="GA", order=80, tuning=LEARNING_RATE_AND_DECAY)
+class GA(PartialLabelModel):
+    """GA: learning from complementary labels, by an unbiased risk of what the label is not.
+
+    Every label that is not a candidate is a complementary one; `losses.complementary_risks` derives the
+    unbiased risk for candidate sets of any sizes. The estimate of a class's risk may turn negative, which
+    no true risk is. `correction` says what then happens:
+
+    - `"none"`: nothing, the unbiased risk is minimized as it is;
+    - `"nonnegative"`: such a class counts as 0 (`losses.nonnegative_risk`);
+    - `"ascent"`: the step raises the negative risks, and only them (`losses.gradient_ascent`). This is the
+      published method, which has its name from it. As in its experiments, a class's risk is overfitted
+      below 0 (its beta) and the step up is as long as a step down (its gamma, 1).
+
+    The estimator takes the labels outside a set for a uniform draw. Where they are not, a class that is
+    seldom a candidate has a negative risk at the outset already, and the ascent works on it instead of
+    learning: on the real-world sets most predictions then lie outside the candidate sets. So the ascent
+    is not the default; the covering rate on held-out candidate sets tells which form to use.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        correction: What is done about classes whose risk is negative: `"none"`, `"nonnegative"` or
+            `"ascent"`.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Takashi Ishida, Gang Niu, Aditya Krishna Menon, Masashi Sugiyama. Complementary-Label Learning for
+        Arbitrary Losses and Models. ICML 2019, Algorithm 1. Settings: Adam, 5e-5, 300 epochs, batches
+        of 256, for 60,000 examples; a thousand of them ask for a larger rate. Several complementary
+        labels: Lei Feng, Takuo Kaneko, Bo Han, Gang Niu, Bo An, Masashi
+        Sugiyama. Learning with Multiple Complementary Labels. ICML 2020.
+    """
+
+    CORRECTIONS = ("none", "nonnegative", "ascent")
+
+    def __init__(self, classifier, *, correction="none", seed=0, name=None):
+        super().__init__(classifier, seed=seed, name=name)
+        rule = f"`correction` must be one of {', '.join(self.CORRECTIONS)}"
+        require(correction in self.CORRECTIONS, rule, f"correction={correction!r}")
+        self.correction = correction
+        self.memory.add("complementary_prior", (self.num_classes,), np.float32)
+
+    @classmethod
+    def default_optimizer(cls):
+        """Adam, 5e-5."""
+        return keras.optimizers.Adam(5e-5)
+
+    def objective(self, features, logits, candidates, index):
+        """The unbiased risk, corrected where a class's is negative."""
+        prior = self.memory["complementary_prior"]
+        risks = losses.complementary_risks(logits, candidates, prior)  # [batch, classes]
+        if self.correction == "ascent":
+            return {"classification": losses.gradient_ascent(risks)}
+        if self.correction == "nonnegative":
+            return {"classification": losses.nonnegative_risk(risks)}
+        return {"classification": tf.reduce_sum(risks, axis=-1)}
+
+    def start_memory(self, candidates):
+        """How often each label is outside the sets, in these training data."""
+        super().start_memory(candidates)
+        shares = losses.complementary_shares(candidates.astype(np.float32))
+        self.memory["complementary_prior"].assign(tf.reduce_mean(shares, axis=0))
+
+    def get_config(self):
+        """Constructor arguments."""
+        return {**super().get_config(), "correction": self.correction}
+
+    @classmethod
+    def from_config(cls, config):
+        """The model that `get_config` describes, also in a file of an earlier version."""
+        return super().from_config(cls.current_settings(config))
+
+    @staticmethod
+    def current_settings(settings):
+        """Settings under the names they have now; `ascent` was a boolean."""
+        settings = dict(settings)
+        if "ascent" in settings:
+            settings["correction"] = "ascent" if settings.pop("ascent") else "none"
+        return settings

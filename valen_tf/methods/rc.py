@@ -1,0 +1,36 @@
+"""RC, the risk-consistent estimator (Feng et al., NeurIPS 2020)."""
+
+import keras
+
+from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
+from valen_tf.methods.proden import Proden
+
+
+@register("rc", title="RC", order=50, tuning=LEARNING_RATE_AND_DECAY)
+class RC(Proden):
+    """RC: the risk-consistent estimator, whose importance weights are the current classifier's.
+
+    The loss is PRODEN's; the weights are estimated by a second forward pass, after the step, with the
+    classifier as it serves (batch statistics and dropout belong to the step). The factor 1/2 of the
+    paper's risk, which only rescales the learning rate, is left out as in the authors' experiments.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+
+    Reference:
+        Lei Feng, Jiaqi Lv, Bo Han, Miao Xu, Gang Niu, Xin Geng, Bo An, Masashi Sugiyama. Provably
+        Consistent Partial-Label Learning. NeurIPS 2020, Section 3. Settings: Adam, 1e-3, 250 epochs,
+        batches of 256.
+    """
+
+    @classmethod
+    def default_optimizer(cls):
+        """Adam, 1e-3."""
+        return keras.optimizers.Adam(1e-3)
+
+    def remember(self, features, logits, candidates, index):
+        """The confidences of the updated classifier."""
+        updated = self.classifier(features, training=False)
+        super().remember(features, updated, candidates, index)

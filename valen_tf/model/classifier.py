@@ -1,0 +1,57 @@
+"""What can serve as classifier: checked once, when a model is made."""
+
+import keras
+
+from valen_tf.model.keras_hooks import all_layers
+
+
+def check_classifier(classifier):
+    """Refuses what cannot serve as classifier; returns its number of classes."""
+    if not isinstance(classifier, keras.Model):
+        raise TypeError(
+            "`classifier` must be a Keras model from features to logits. "
+            f"Received: {type(classifier)}"
+        )
+    if not classifier.built:
+        raise ValueError(
+            "`classifier` must be built: give it a `keras.Input`, or call it on a batch first. "
+            f"Received: {classifier.name!r}, which has no weights yet"
+        )
+    if not hasattr(classifier, "inputs"):
+        raise ValueError(
+            "`classifier` must be functional or sequential, so that its embedding can be found. Wrap a "
+            "subclassed model: `keras.Model(inputs, classifier(inputs))` with a `keras.Input`. "
+            f"Received: {classifier.name!r} of {type(classifier)}"
+        )
+    output_shape = classifier.output_shape
+    if not isinstance(output_shape, tuple) or len(output_shape) != 2 or not output_shape[-1]:
+        raise ValueError(
+            "`classifier` must give one row of logits per example, shape (batch, classes). "
+            f"Received: {classifier.name!r} with output shape {output_shape}"
+        )
+    last = classifier.layers[-1]
+    if isinstance(last, keras.layers.Softmax) or (
+        getattr(last, "activation", None) is keras.activations.softmax
+    ):
+        raise ValueError(
+            "`classifier` must give logits, so its last layer must not be a softmax. "
+            f"Received: {classifier.name!r}, whose last layer is one"
+        )
+    _check_policies(classifier)
+    return output_shape[-1]
+
+
+def _check_policies(classifier):
+    """Refuses weights of another type than float32, which tables, losses and the posterior have."""
+    for layer in all_layers(classifier):
+        policy = layer.dtype_policy
+        if policy.variable_dtype != "float32" and layer.weights:
+            raise ValueError(
+                "`classifier` must have weights in float32: the dtype policies float32, mixed_bfloat16 "
+                f"and mixed_float16 are supported. Received: {policy.name!r} in layer {layer.name!r}"
+            )
+
+
+def computes_in_float16(classifier):
+    """Whether a layer computes in float16, whose small gradients need Keras's loss scaling."""
+    return any(layer.compute_dtype == "float16" for layer in all_layers(classifier))

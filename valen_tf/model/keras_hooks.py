@@ -1,0 +1,80 @@
+"""Everything of Keras that is private and that this package touches, in one place.
+
+Keras may change any of these names without notice; the tests run on the newest Keras in CI. Nothing
+outside of this file may use a name of Keras that begins with an underscore.
+
+    _distribute_strategy          whether the model was made in a strategy's scope
+    _maybe_symbolic_build         Keras's build from the replicas' first batches
+    _make_function                Keras's training and test loop around a step
+    _get_metrics_result_or_logs   the logs of an epoch
+    _initial_epoch                where `fit` begins, after a callback has restored a state
+    _loss_tracker                 the metric "loss"
+    _flatten_layers               a model's layers, nested ones too
+"""
+
+import keras
+import tensorflow as tf
+
+
+class KerasHooks(keras.Model):
+    """Repairs what keeps Keras's `fit` from batches of uneven shares, and from several machines.
+
+    A subclass has the `classifier` and its `num_classes`, which say what a batch looks like.
+    """
+
+    def compile(self, *args, steps_per_execution=1, **kwargs):
+        """As Keras's; with a strategy, every call runs one step."""
+        if self._distribute_strategy is not None and steps_per_execution != 1:
+            raise ValueError(
+                "`steps_per_execution` must be 1 for a model that was made in the scope of a strategy. "
+                f"Received: steps_per_execution={steps_per_execution}"
+            )
+        super().compile(*args, steps_per_execution=steps_per_execution, **kwargs)
+        # Keras's running mean of the loss; past Keras's own list of metrics, which has it already.
+        object.__setattr__(self, "loss_metric", self._loss_tracker)
+
+    def continue_from(self, epoch):
+        """Makes the `fit` that is about to begin start at an epoch, as `BackupAndRestore` does."""
+        self._initial_epoch = epoch
+
+    @property
+    def is_chief(self):
+        """Whether this process is the one that writes files: the only one, or the first of several."""
+        resolver = self.distribute_strategy.cluster_resolver
+        if resolver is None or not resolver.task_type:
+            return True
+        first = "chief" if "chief" in resolver.cluster_spec().jobs else "worker"
+        return (resolver.task_type, resolver.task_id) == (first, 0)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        if self._distribute_strategy is None:
+            return
+        # Keras adds up the replicas' first batches to know their form, which must be of one size then.
+        features = keras.KerasTensor((None, *self.classifier.input_shape[1:]))
+        targets = {"candidates": keras.KerasTensor((None, self.num_classes))}
+        super()._maybe_symbolic_build(data_batch=(features, targets))
+
+    def _make_function(self, step_function):
+        if self._distribute_strategy is None:
+            return super()._make_function(step_function)
+        # Keras averages the replicas' logs here, which fails across machines. Those of one replica serve
+        # to show: an epoch's are read from the metrics, which know all replicas.
+        strategy = self.distribute_strategy
+
+        def step(iterator):
+            logs = strategy.run(step_function, args=(next(iterator),))
+            return {
+                name: strategy.experimental_local_results(value)[0] for name, value in logs.items()
+            }
+
+        return step if self.run_eagerly else tf.function(step, reduce_retracing=True)
+
+    def _get_metrics_result_or_logs(self, logs):
+        # Keras falls back on the mean of the replicas' last logs where a step leaves a metric out.
+        results = self.get_metrics_result()
+        return {name: results.get(name, value) for name, value in logs.items()}
+
+
+def all_layers(model):
+    """A model's layers, those of nested models too."""
+    return model._flatten_layers()

@@ -1,0 +1,1 @@
+"""Laboratories: a package for each paper whose evaluation is repeated."""

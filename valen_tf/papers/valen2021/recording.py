@@ -1,0 +1,351 @@
+"""One run of the grid: trained once, continued after a kill, and recorded."""
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import time
+
+import numpy as np
+
+from valen_tf.data.files import write, write_json
+from valen_tf.methods import card, is_classical, own_name
+from valen_tf.papers.valen2021 import paper, records
+from valen_tf.runs.config import Config, config_from, effective
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def execute(run, folder):
+    """Trains one run and records it, unless that was done or another process is at it.
+
+    A killed run continues where it was. The record is `records/NAME.json`, with its arrays in
+    `records/NAME.npz`; the first is written last, so that it stands for a finished run. The epochs that
+    label-free scores choose take a second training, whose result is added to the record; a record that
+    was made without gets it when it is asked for.
+
+    Args:
+        run: A `Run`.
+        folder: Folder of the grid.
+
+    Returns:
+        The record, or `None` where another process is at it.
+    """
+    folder = pathlib.Path(folder)
+    path = _path(run, folder)
+    with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
+        if not claimed:
+            return None
+        if _stored(run, folder) is None:
+            record, arrays = _train(run, folder)
+            write(path.with_suffix(".npz"), lambda scratch: np.savez_compressed(scratch, **arrays))
+            write_json(path, records.check(record))
+        if not is_done(run, folder):
+            write_json(path, records.check(_selected(run, folder, _stored(run, folder))))
+    return _stored(run, folder)
+
+
+def is_done(run, folder):
+    """Whether the folder holds all of the run; a record of another config or schedule is refused.
+
+    Args:
+        run: A `Run`.
+        folder: Folder of the grid.
+    """
+    stored = _stored(run, folder)
+    wanted = run.select and not is_classical(run.config.method)
+    return stored is not None and not (wanted and stored["selected"] is None)
+
+
+def _path(run, folder):
+    """The file of the run's record: under its method's name, unless it is there under another one."""
+    others = card(run.config.method).aliases
+    names = [run.name, *map(run.name_as, others)]
+    paths = [pathlib.Path(folder) / "records" / f"{name}.json" for name in names]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+def _stored(run, folder):
+    """The run's record as it was written, or none."""
+    path = _path(run, folder)
+    if path.exists():
+        stored = json.loads(path.read_text())
+    else:
+        known, below = records.packed(path.parents[2]), path.parents[2]
+        names = [run.name, *map(run.name_as, card(run.config.method).aliases)]
+        stored = next((known[name] for name in names if name in known), None)
+        path = below / f"{run.table}.jsonl"
+    if stored is None:
+        return None
+    advice = "choose another folder with --out, or delete the record to run it again."
+    # Read as configs, so that keys that came later have their defaults; and both as far as they have an
+    # effect, as old records also hold what was never read.
+    pair = (config_from(values, path) for values in (stored["config"], _portable(run.config)))
+    first, second = map(effective, pair)
+    if dataclasses.replace(first, method=own_name(first.method)) != second:
+        raise ValueError(
+            f"{path} is the record of another config (its schedule: {stored['schedule']}; wanted: "
+            f"{run.schedule}): {advice}"
+        )
+    # Files of one name may hold different networks, which draw different sets.
+    networks = records.clean_network(stored), _clean_network(run)
+    if networks[0] != networks[1]:
+        raise ValueError(
+            f"{path} is the record of a run with another clean network (its network: {networks[0]}; "
+            f"wanted: {networks[1]}): {advice}"
+        )
+    return stored
+
+
+def _clean_network(run):
+    """Whose network draws the candidate sets of a run; none where no network is asked."""
+    from valen_tf.runs.sources import network_origin
+
+    if _procedure(run) != "instance_dependent":
+        return None
+    return network_origin(run.config.data.clean_network)
+
+
+def _procedure(run):
+    return (paper.TABLES.get(run.table) or paper.FIGURES[run.table]).procedure
+
+
+def _train(run, folder):
+    from valen_tf import metrics
+    from valen_tf.runs.building import fit
+
+    _reset_peak()
+    started = time.perf_counter()
+    config = run.config
+    data = _prepared(config, folder)
+    state = folder / "running" / f"{run.name}.npz"
+    watched = [_convergence()] if run.table == "figure-c" else []
+    model, history = fit(config, data.train, data.test, state, sparse=True, further=watched)
+    probabilities = model.predict(data.test.features, verbose=0)
+    distributions = model.label_distributions()
+    record = {
+        "table": run.table,
+        "data": config.data.name,
+        "procedure": _procedure(run),
+        "rate": config.data.rate,
+        "method": config.method,
+        "trial": run.trial,
+        "seed": config.seed,
+        "config": _portable(config),
+        "schedule": run.schedule,
+        "versions": _versions(),
+        "commit": _commit(),
+        "accuracy": float(np.mean(probabilities.argmax(axis=1) == data.test.labels)),
+        "accuracy_last_10": float(np.mean(history["val_accuracy"][-10:])) if history else None,
+        "selected": None,
+        "recovered": None
+        if distributions is None
+        else metrics.recovery(distributions, data.train.labels),
+        "convergence": history.get("convergence"),
+        "candidates": data.train.average_candidates,
+        "course": _course(history, config.training.epochs),
+        "clean_network": _clean_network(run),
+        "trust": float(model.tables["trust"].numpy()) if "trust" in _tables(model) else None,
+    }
+    arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
+    for key, values in history.items():
+        arrays[f"history_{key}"] = np.array(values, np.float32)
+    if distributions is not None and run.trial == 0:
+        arrays.update(_shown(distributions, data.train))
+    record["seconds"] = round(time.perf_counter() - started, 2)
+    record["peak_gigabytes"] = _peak()
+    state.unlink(missing_ok=True)
+    return record, arrays
+
+
+def _course(history, epochs):
+    """Test accuracy and training terms at the epochs whose accuracy was taken, or none."""
+    if not history:
+        return None
+    from valen_tf.runs.building import sparse_epochs
+
+    taken = sparse_epochs(epochs)
+    course = {"epoch": taken, "accuracy": history["val_accuracy"]}
+    for name, values in history.items():
+        if not name.startswith("val_") and len(values) == epochs:
+            # Keras's "accuracy" on the training part is the share of predictions inside the set.
+            name = {"accuracy": "covering_rate"}.get(name, name)
+            course[name] = [values[epoch - 1] for epoch in taken]
+    return {name: np.round(values, 5).tolist() for name, values in course.items()}
+
+
+def _tables(model):
+    return getattr(model, "tables", {})
+
+
+def _selected(run, folder, record):
+    """The record with the epochs that label-free scores choose on 10 % of the training part."""
+    from valen_tf.runs.building import fit
+
+    _reset_peak()
+    started = time.perf_counter()
+    config = run.config
+    data = _prepared(config, folder)
+    state = folder / "running" / f"{run.name}.select.npz"
+    rest, held_out = data.train.split(0.1, seed=config.seed, reveal=False)
+    _, history = fit(config, rest, data.test, state, held_out=held_out, sparse=True)
+    chosen = {}
+    for rule in ("covering_rate", "approximated_accuracy"):
+        scores = history[f"val_{rule}"]
+        epoch = int(np.argmax(scores))
+        chosen[rule] = {
+            "epoch": epoch + 1,
+            "score": scores[epoch],
+            "accuracy": history["test_accuracy"][epoch],
+        }
+    state.unlink(missing_ok=True)
+    return {
+        **record,
+        "selected": chosen,
+        "seconds": round(record["seconds"] + time.perf_counter() - started, 2),
+        "peak_gigabytes": max(record["peak_gigabytes"], _peak()),
+    }
+
+
+def _convergence():
+    """A callback that logs how far the label distributions moved in an epoch."""
+    import keras
+
+    class Convergence(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self.last = self.model.label_distributions()
+
+        def on_epoch_end(self, epoch, logs=None):
+            distributions = self.model.label_distributions()
+            logs["convergence"] = float(np.abs(distributions - self.last).mean())
+            self.last = distributions
+
+    return Convergence()
+
+
+def _shown(distributions, train_part, most=2000):
+    """What figures of recovered distributions need, of the first examples."""
+    some = slice(0, most)
+    shown = {
+        "distributions": distributions[some].astype(np.float16),
+        "candidates": train_part.candidates[some],
+        "train_labels": train_part.labels[some],
+    }
+    if len(train_part.feature_shape) > 1:
+        shown["images"] = train_part.features[some]
+    return shown
+
+
+# -- data, shared by the runs of a trial --------------------------------------------------------
+
+
+def _prepared(config, folder):
+    """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
+    from valen_tf.runs.sources import prepare
+
+    path = _candidates_file(config, folder)
+    if path.exists():
+        plain = dataclasses.replace(config.data, corruption=None)
+        data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
+        train_part = dataclasses.replace(data.train, candidates=np.load(path))
+        return dataclasses.replace(data, train=train_part)
+    data = prepare(config)
+    write(path, lambda scratch: np.save(scratch, data.train.candidates))
+    return data
+
+
+def _candidates_file(config, folder):
+    """Where the candidate sets of a config are kept: named by all that they depend on."""
+    import valen_tf
+
+    key = {"data": dataclasses.asdict(config.data), "seed": config.seed}
+    if (
+        not config.data.at_least_one_wrong
+    ):  # sets that were kept before it could be chosen stay valid
+        del key["data"]["at_least_one_wrong"]
+    if config.data.clean_network is not None:
+        network = pathlib.Path(config.data.clean_network).read_bytes()
+        key["network"] = hashlib.sha256(network).hexdigest()
+    key = json.dumps({**key, "version": valen_tf.__version__}, sort_keys=True)
+    name = f"{config.data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    return folder / "candidates" / name
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(key):
+    from valen_tf.runs.config import Data
+    from valen_tf.runs.sources import prepare
+
+    section, seed = json.loads(key)
+    return prepare(Config(data=Data(**section), seed=seed))
+
+
+# -- what a record says about its run -----------------------------------------------------------
+
+
+def _portable(config):
+    """The config as far as it has an effect, without the places where this machine keeps the data."""
+    plain = effective(config).to_dict()
+    plain["data"]["data_dir"] = None
+    if plain["data"]["clean_network"] is not None:
+        plain["data"]["clean_network"] = pathlib.Path(plain["data"]["clean_network"]).name
+    return plain
+
+
+def _versions():
+    from importlib.metadata import version
+
+    import valen_tf
+
+    packages = ("tensorflow", "keras", "numpy", "scikit-learn")
+    known = {"python": platform.python_version(), "valen_tf": valen_tf.__version__}
+    return {**known, **{name: version(name) for name in packages}}
+
+
+@functools.cache
+def _commit():
+    """The commit of the code, with a + if it was changed since; none outside a clone."""
+    command = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*command, "rev-parse", "--short=12", "HEAD"], capture_output=True)
+        changed = subprocess.run(
+            [*command, "status", "--porcelain", "--", "valen_tf", "configs"], capture_output=True
+        )
+    except FileNotFoundError:
+        return None
+    return head.stdout.decode().strip() + ("+" if changed.stdout.strip() else "") or None
+
+
+def _reset_peak():
+    with contextlib.suppress(OSError):  # Linux alone can forget the peak of earlier runs
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak():
+    import resource
+
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return round(int(line.split()[1]) / 2**20, 2)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
+
+
+@contextlib.contextmanager
+def _claimed(path):
+    """Whether this process has the file's lock, which a killed process leaves behind open."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        file.write(f"{os.getpid()}\n")
+        yield True

@@ -1,0 +1,24 @@
+"""From a config to a run folder, and from a run folder to numbers and predictions.
+
+From records of runs to tables and figures: `records` says what a record is, `paper` what was published,
+`results.write` makes the page of all of it. Those modules are imported by name, so that a run does not
+wait for Matplotlib.
+"""
+
+from valen_tf.runs.building import build, schedule
+from valen_tf.runs.config import Config, read_config
+from valen_tf.runs.running import evaluate, predict, train
+from valen_tf.runs.serving import export
+from valen_tf.runs.sources import prepare
+
+__all__ = [
+    "Config",
+    "build",
+    "evaluate",
+    "export",
+    "predict",
+    "prepare",
+    "read_config",
+    "schedule",
+    "train",
+]

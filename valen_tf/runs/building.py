@@ -1,0 +1,168 @@
+"""The model of a run, from its config: built, trained, opened again."""
+
+import inspect
+import pathlib
+
+import numpy as np
+
+from valen_tf.methods import enhances_labels, find, is_classical
+
+
+def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=False, further=()):
+    """Trains the model of a config.
+
+    Args:
+        config: A `Config`.
+        train_part: `PartialLabelDataset` to train on.
+        test: `PartialLabelDataset` to follow the accuracy on, after every epoch.
+        state: File that keeps the training state, so that a killed run continues.
+        method: Method to train instead of the config's.
+        held_out: Candidate sets for label-free scores after every epoch, or none. The accuracy on
+            the test part is then logged as `"test_accuracy"`.
+        sparse: Whether to save the state and to evaluate only now and then, and in each of the last
+            ten epochs: on a small data set both take longer than the training.
+        further: Further callbacks.
+
+    Returns:
+        `(model, history)`; the history of a classical method is empty.
+    """
+    method = method or config.method
+    if is_classical(method):
+        return Estimator.of(config, method).fit(train_part), {}
+    from valen_tf import callbacks
+
+    training = config.training
+    watched = [] if held_out is None else [callbacks.HeldOutScores(held_out, test)]
+    model = build(config, train_part, method)
+    history = model.fit(
+        train_part.batches(training.batch_size, seed=config.seed),
+        epochs=training.epochs,
+        validation_data=test.batches(1000, shuffle=False) if held_out is None else None,
+        validation_freq=sparse_epochs(training.epochs) if sparse else 1,
+        callbacks=[
+            *schedule(config, method),
+            *watched,
+            *further,
+            callbacks.Resume(state, every=max(1, training.epochs // 25) if sparse else 1),
+        ],
+        verbose=0,
+    )
+    return model, history.history
+
+
+def build(config, train_part, method=None, *, network=None, metrics=("accuracy",)):
+    """The compiled model of a config; also under another method, network or metrics."""
+    import keras
+
+    import valen_tf as vt
+
+    options = {
+        "moments": train_part.moments(),
+        "weight_decay": config.network.weight_decay,
+        "seed": config.seed,
+    }
+    if config.network.name == "mlp":
+        options["hidden_units"] = config.network.hidden_units
+        options["batch_normalization"] = config.network.batch_normalization
+    if network is None:
+        network = getattr(vt.networks, config.network.name)(
+            train_part.feature_shape, train_part.num_classes, **options
+        )
+    training, method = config.training, method or config.method
+    kind = find(method)
+    if training.optimizer == "adam":
+        optimizer = keras.optimizers.Adam(training.learning_rate)
+    else:
+        optimizer = keras.optimizers.SGD(training.learning_rate, momentum=training.momentum)
+    settings = config.settings if method == config.method else {}
+    model = kind(network, seed=config.seed, **settings)
+    further = {}
+    if getattr(kind, "default_enhancement_optimizer", None):
+        rate = training.enhancement_learning_rate
+        further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)
+    # An epoch in one call: on a small network Python takes longer than the arithmetic.
+    steps = -(-len(train_part) // training.batch_size)
+    model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)
+    return model
+
+
+def schedule(config, method=None):
+    """The callbacks that a config's schedule asks for."""
+    from valen_tf import callbacks
+
+    training = config.training
+    if not enhances_labels(method or config.method):
+        return []
+    return [
+        callbacks.WarmUp(training.warm_up_epochs),
+        callbacks.GraphRebuild(training.rebuild_every),
+    ]
+
+
+class Estimator:
+    """A classical method with a model's face: it predicts probabilities, and is saved."""
+
+    suffix = ".joblib"
+
+    def __init__(self, pipeline):
+        self.pipeline = pipeline
+
+    @classmethod
+    def of(cls, config, method):
+        """The estimator of a config, behind a scaler that is fitted on the training part."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        kind = find(method)
+        settings = config.settings if method == config.method else {}
+        seed = {"seed": config.seed} if "seed" in inspect.signature(kind).parameters else {}
+        return cls(make_pipeline(StandardScaler(), kind(**{**seed, **settings})))
+
+    def fit(self, train_part):
+        """Learns from candidate sets."""
+        self.pipeline.fit(_flat(train_part.features), train_part.candidates)
+        return self
+
+    def predict(self, features, verbose=0):
+        """Probabilities, or for a method that has none the softmax of its scores."""
+        import scipy.special
+
+        features = _flat(getattr(features, "features", features))
+        if hasattr(self.pipeline[-1], "predict_proba"):
+            return self.pipeline.predict_proba(features)
+        return scipy.special.softmax(self.pipeline.decision_function(features), axis=1)
+
+    def label_distributions(self):
+        """What was recovered for the training examples, or none."""
+        return getattr(self.pipeline[-1], "label_distributions_", None)
+
+    def save(self, path):
+        """Writes the whole pipeline."""
+        import joblib
+
+        joblib.dump(self.pipeline, path)
+
+
+def open_model(folder):
+    """The model that a finished run left in its folder."""
+    import joblib
+
+    import valen_tf as vt
+
+    folder = pathlib.Path(folder)
+    if (folder / "model.keras").exists():
+        return vt.load_model(folder / "model.keras")
+    if (folder / "model.joblib").exists():
+        return Estimator(joblib.load(folder / "model.joblib"))
+    raise FileNotFoundError(
+        f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
+    )
+
+
+def sparse_epochs(epochs):
+    """Every tenth epoch, and the last ten: those whose accuracy is taken where every one would be dear."""
+    return [epoch for epoch in range(1, epochs + 1) if epoch % 10 == 0 or epoch > epochs - 10]
+
+
+def _flat(features):
+    return np.asarray(features, np.float64).reshape(len(features), -1)

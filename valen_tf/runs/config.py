@@ -1,0 +1,268 @@
+"""The configuration of a run: what it may hold, how it is read, overridden and stored.
+
+Its defaults are the embedded default: VALEN on scikit-learn's digits.
+"""
+
+import dataclasses
+import difflib
+import pathlib
+import types
+import typing
+
+import yaml
+
+from valen_tf import methods as known_methods
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Where the examples come from. A CSV file, if given, takes the place of the named data set."""
+
+    name: str = "digits"
+    data_dir: str | None = None
+    csv: str | None = None
+    candidates: str = "candidates"  # the CSV's column of candidate labels
+    label: str | None = None  # the CSV's column of true labels, if it has one
+    separator: str = "|"
+    corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
+    rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
+    at_least_one_wrong: bool = False  # of the uniform procedure, as in the authors' code
+    clean_network: str | None = None  # file of the network behind instance-dependent sets
+    examples: int | None = None  # train on so many, drawn with the seed; by default on all
+    test_fraction: float = 0.2
+    folds: int | None = None  # cross-validation instead of one split, of which this is
+    fold: int = 0  # one fold; an official split stays
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """The classifier."""
+
+    name: str = "mlp"
+    hidden_units: tuple[int, ...] | None = (128, 64)  # of the MLP
+    batch_normalization: bool = True  # of the MLP
+    weight_decay: float = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How it is trained."""
+
+    epochs: int = 60
+    warm_up_epochs: int = 10
+    rebuild_every: int = 10
+    batch_size: int = 100
+    optimizer: str = "sgd"  # or "adam"; the paper has one for all methods
+    learning_rate: float = 0.01
+    momentum: float = 0.9  # of SGD
+    enhancement_learning_rate: float = 1e-2
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """One run."""
+
+    data: Data = Data()
+    network: Network = Network()
+    method: str = "valen"
+    settings: dict = dataclasses.field(default_factory=dict)  # keyword arguments of the method
+    training: Training = Training()
+    ablation: bool = True  # where the method enhances labels, also train without, to compare
+    seed: int = 0
+
+    def to_dict(self):
+        """Plain nested dict, as it is stored."""
+        plain = dataclasses.asdict(self)
+        if self.network.hidden_units is not None:
+            plain["network"]["hidden_units"] = list(self.network.hidden_units)
+        return plain
+
+
+def read_config(path=None, overrides=()):
+    """Reads a YAML file over the defaults, then applies overrides.
+
+    A file may be a protocol for several data sets and methods. Its section `datasets` has a line for each
+    set, with what departs from the rest of the file; `data.name` says which is run. Its section `methods`
+    has settings of single methods; those of the method that is run come under its `settings`.
+
+    Args:
+        path: YAML file; none for the embedded default.
+        overrides: Strings `"section.key=value"`, the value in YAML.
+
+    Returns:
+        A `Config`.
+
+    Example:
+        >>> read_config(overrides=["training.epochs=3"]).training.epochs
+        3
+    """
+    where = "the config" if path is None else path
+    changes = _nested(overrides)
+    values = {} if path is None else _read(pathlib.Path(path))
+    values = _with_line_of_data_set(values, changes, where)
+    values = _merged(values, changes)
+    return config_from(_with_settings_of_method(values, where), where)
+
+
+def _read(path):
+    if not path.exists():
+        raise FileNotFoundError(f"There is no config file {path}.")
+    try:
+        values = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not a YAML file: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must hold a mapping of keys. Received: {type(values).__name__}")
+    return values
+
+
+def _nested(overrides):
+    """Overrides `"section.key=value"` as nested values."""
+    values = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ValueError(
+                f"An override must have the form section.key=value. Received: {override!r}"
+            )
+        section = values
+        *parents, last = key.strip().split(".")
+        for parent in parents:
+            section = section.setdefault(parent, {})
+            if not isinstance(section, dict):
+                raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
+        section[last] = yaml.safe_load(value)
+    return values
+
+
+def _merged(values, changes):
+    """Nested values with others over them."""
+    merged = dict(values)
+    for key, change in changes.items():
+        both = isinstance(change, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merged(merged[key], change) if both else change
+    return merged
+
+
+def _with_line_of_data_set(values, changes, where):
+    """The values of one data set, its line over what all of a protocol have in common."""
+    if "datasets" not in values:
+        return values
+    values = dict(values)
+    lines = values.pop("datasets")
+    names = [values.get("data"), changes.get("data")]
+    name = next((part["name"] for part in names if isinstance(part, dict) and "name" in part), None)
+    if not isinstance(lines, dict) or name not in lines:
+        raise ValueError(
+            f"{where} is for several data sets; `data.name=NAME` must say which: "
+            f"{', '.join(map(str, lines))}. Received: {name}"
+        )
+    return _merged(_merged(values, lines[name] or {}), {"data": {"name": name}})
+
+
+def effective(config):
+    """The config without values that its run never reads, so that it says what was done.
+
+    A data set that brings its own candidate sets is not corrupted, and no network but the MLP has hidden
+    units. Two configs with the same effective one are the same run.
+
+    Args:
+        config: A `Config`.
+
+    Returns:
+        A `Config`.
+
+    Example:
+        >>> lost = read_config(overrides=["data.name=lost", "network.name=linear"])
+        >>> lost.data.corruption, effective(lost).data.corruption
+        ('instance_dependent', None)
+        >>> effective(lost).network.hidden_units is None
+        True
+    """
+    from valen_tf.data.sets import SPECS
+
+    data, network = config.data, config.network
+    own = data.csv is not None or (data.name in SPECS and SPECS[data.name].candidates is not None)
+    if own or data.corruption is None:
+        unused = {"corruption": None, "rate": None, "clean_network": None}
+        data = dataclasses.replace(data, **unused, at_least_one_wrong=False)
+    elif data.corruption == "uniform":
+        data = dataclasses.replace(data, clean_network=None)
+    if network.name != "mlp":
+        network = dataclasses.replace(network, hidden_units=None)
+    return dataclasses.replace(config, data=data, network=network)
+
+
+def config_from(values, where):
+    """The `Config` of plain nested values; `where` says in errors what they are of."""
+    config = _from_dict(Config, values, where=str(where))
+    return dataclasses.replace(
+        config, settings=known_methods.current_settings(config.method, config.settings)
+    )
+
+
+def _with_settings_of_method(values, where):
+    """The values of one run, with its method's settings in place of the section `methods`."""
+    values = dict(values)
+    methods = values.pop("methods", {})
+    if not (isinstance(methods, dict) and all(isinstance(own, dict) for own in methods.values())):
+        raise TypeError(
+            f"Section `methods` of {where} must map names of methods to their settings. "
+            f"Received: methods={methods!r}"
+        )
+    unknown = [name for name in methods if known_methods.card(name) is None]
+    if unknown:
+        raise ValueError(
+            f"Section `methods` of {where} must name methods, which are "
+            f"{', '.join(known_methods.names())}. Received: {unknown[0]!r}"
+        )
+    method, settings = values.get("method", Config.method), values.get("settings", {})
+    own = None
+    if methods and isinstance(method, str):
+        methods = {known_methods.own_name(name): own for name, own in methods.items()}
+        own = methods.get(known_methods.own_name(method))
+    if own and isinstance(settings, dict):
+        values["settings"] = {**own, **known_methods.current_settings(method, settings)}
+    return values
+
+
+def _from_dict(cls, values, *, where):
+    fields = typing.get_type_hints(cls)
+    if not isinstance(values, dict):
+        raise TypeError(f"A section of {where} must be a mapping of keys. Received: {values!r}")
+    arguments = {}
+    for key, value in values.items():
+        if key not in fields:
+            close = difflib.get_close_matches(str(key), fields, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"Unknown key {key!r} in {where}; known are {', '.join(fields)}.{hint}"
+            )
+        if dataclasses.is_dataclass(fields[key]):
+            arguments[key] = _from_dict(fields[key], value, where=f"section {key!r} of {where}")
+        else:
+            arguments[key] = _convert(key, value, fields[key], where)
+    return cls(**arguments)
+
+
+def _convert(key, value, kind, where):
+    """The value in the field's type; YAML reads 1e-4 as a string and 1 as an integer."""
+    optional = isinstance(kind, types.UnionType)
+    if optional and value is None:
+        return None
+    kind = typing.get_args(kind)[0] if optional else kind
+    kind = typing.get_origin(kind) or kind
+    try:
+        if kind is float and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            return float(value)
+        if kind is tuple and isinstance(value, (list, tuple)):
+            return tuple(int(item) for item in value)
+        if kind is str and isinstance(value, (str, int)):
+            return str(value)
+        if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+            return value
+    except ValueError:
+        pass
+    raise TypeError(
+        f"`{key}` in {where} must be of type {kind.__name__}. Received: {key}={value!r}"
+    )

@@ -1,0 +1,48 @@
+"""From a finished run to what is served."""
+
+import json
+
+from valen_tf.methods import is_classical
+from valen_tf.runs.running import open_run
+
+
+def export(folder, base, *, top_k=5, tflite=None):
+    """Writes a run's classifier as the next SavedModel version of a base folder.
+
+    Its `assets.extra/metadata.json` names the run's config, its scores and its feature columns.
+
+    Args:
+        folder: Folder of the run.
+        base: Folder of the versions `1`, `2`, ...; TF Serving's `--model_base_path`.
+        top_k: Number of classes that the signature `top_k` gives.
+        tflite: Folder to write TFLite files to as well.
+
+    Returns:
+        The version folder.
+    """
+    import valen_tf as vt
+
+    folder, config, model = open_run(folder)
+    if is_classical(config.method):
+        raise ValueError(
+            f"A SavedModel is that of a network; {config.method} is a scikit-learn estimator, kept as "
+            f"{folder / 'model.joblib'}. Received: a run of {config.method}"
+        )
+    schema = json.loads((folder / "schema.json").read_text())
+    summary = folder / "summary.json"
+    version = vt.export.new_version(
+        model.classifier,
+        base,
+        class_names=schema["class_names"],
+        top_k=top_k,
+        metadata={
+            "model": type(model).__name__,
+            "epochs_trained": model.epochs_trained,
+            "feature_columns": schema["feature_columns"],
+            "config": config.to_dict(),
+            "scores": json.loads(summary.read_text()) if summary.exists() else None,
+        },
+    )
+    if tflite is not None:
+        vt.export.tflite(version, tflite)
+    return version
