@@ -25,6 +25,7 @@ class Valen(LabelEnhancement):
 
     How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
     the examples out, and their candidate sets tell how far neighbours can be trusted (`valen_tf.trust`).
+    That share falls with the steps, as the classifier takes in what the neighbours say.
     `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
@@ -36,8 +37,9 @@ class Valen(LabelEnhancement):
         label_weight: Weight of the candidate sets' reconstruction.
         graph_weight: Weight of the graph's reconstruction.
         kl_weight: Weight of the KL divergence from the prior.
-        trust: Share of the posterior in the classifier's target, from 0 (the classifier's own
+        trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
             confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
+        trust_steps: Number of steps after which half of the trust is left; infinite for a trust that stays.
         num_neighbours: Neighbours of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
@@ -77,6 +79,7 @@ class Valen(LabelEnhancement):
         graph_weight=3.0,
         kl_weight=0.1,
         trust=None,
+        trust_steps=20_000,
         num_neighbours=10,
         hidden_units=64,
         seed=0,
@@ -94,6 +97,7 @@ class Valen(LabelEnhancement):
             },
             positive={
                 "prior_concentration": prior_concentration,
+                "trust_steps": trust_steps,
                 "hidden_units": hidden_units,
             },
             shares={} if trust is None else {"trust": trust},
@@ -104,6 +108,7 @@ class Valen(LabelEnhancement):
         self.graph_weight = graph_weight
         self.kl_weight = kl_weight
         self.trust = trust
+        self.trust_steps = trust_steps
         self.hidden_units = hidden_units
 
         self._concentration = tf.function(
@@ -122,6 +127,8 @@ class Valen(LabelEnhancement):
         self.add_table("graph_recall", (), np.float32)
         self.add_table("withheld", (None,), np.bool_)
         self.add_table("trust", (), np.float32)
+        # The optimiser's step when training on these data began: an optimiser may have seen others before.
+        self.add_table("trusted_since", (), np.float32)
 
     def make_encoder(self):
         """The inference model q(D | L, Phi, A)."""
@@ -181,9 +188,13 @@ class Valen(LabelEnhancement):
 
         A mixture, (1 - trust) confidence + trust mean on the candidates, is as unsure as the opinions are
         apart. Their product is not: classifier and encoder, which learn from each other, would make it
-        sharper and sharper, and the classifier with it.
+        sharper and sharper, and the classifier with it. The trust falls as 1 / (1 + steps / trust_steps):
+        what the classifier has taken in of its neighbours' opinion is now part of its own. A trust that
+        stays counts that opinion again in every step, until encoder and classifier have followed each other
+        away from what they knew.
         """
-        trust = self.tables["trust"]
+        steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
+        trust = self.tables["trust"] / (1.0 + steps / self.trust_steps)
         mean = losses.restrict(dirichlet.mean(concentration), candidates)
         return (1.0 - trust) * confidence + trust * mean
 
@@ -232,6 +243,7 @@ class Valen(LabelEnhancement):
         withheld[order[: int(WITHHELD * len(candidates))]] = True
         self.tables["withheld"].assign(withheld)
         self.tables["trust"].assign(np.nan)  # until the first graph is there
+        self.tables["trusted_since"].assign(float(self.optimizer.iterations.value.numpy()))
 
     def forget_features(self):
         """Drops the graph, and what goes with it."""
@@ -364,6 +376,7 @@ _SETTINGS = (
     "graph_weight",
     "kl_weight",
     "trust",
+    "trust_steps",
     "hidden_units",
 )
 

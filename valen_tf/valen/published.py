@@ -164,7 +164,7 @@ class ValenPaper(Valen):
     def get_config(self):
         """Constructor arguments."""
         config = super().get_config()
-        for fixed in ("label_weight", "graph_weight", "kl_weight", "trust"):
+        for fixed in ("label_weight", "graph_weight", "kl_weight", "trust", "trust_steps"):
             del config[fixed]
         own = ("num_samples", "rebuild", "weight_decay")
         return {**config, **{name: getattr(self, name) for name in own}}
