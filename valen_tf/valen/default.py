@@ -39,7 +39,8 @@ class Valen(LabelEnhancement):
         kl_weight: Weight of the KL divergence from the prior.
         trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
             confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
-        trust_steps: Number of steps after which half of the trust is left; infinite for a trust that stays.
+        trust_steps: Number of steps after which half of the trust is left, where the classifier learns the
+            embedding; infinite for a trust that stays.
         num_neighbours: Neighbours of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
@@ -188,13 +189,17 @@ class Valen(LabelEnhancement):
 
         A mixture, (1 - trust) confidence + trust mean on the candidates, is as unsure as the opinions are
         apart. Their product is not: classifier and encoder, which learn from each other, would make it
-        sharper and sharper, and the classifier with it. The trust falls as 1 / (1 + steps / trust_steps):
-        what the classifier has taken in of its neighbours' opinion is now part of its own. A trust that
-        stays counts that opinion again in every step, until encoder and classifier have followed each other
-        away from what they knew.
+        sharper and sharper, and the classifier with it.
+
+        Where the embedding is the classifier's own, the trust falls as 1 / (1 + steps / trust_steps): the
+        graph follows from what the classifier has taken in, and to trust it as before would count the same
+        evidence again, until encoder and classifier have followed each other away from what they knew. A
+        fixed embedding does not follow, and its graph is trusted throughout.
         """
-        steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
-        trust = self.tables["trust"] / (1.0 + steps / self.trust_steps)
+        trust = self.tables["trust"]
+        if not self.embedding_is_fixed:
+            steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
+            trust /= 1.0 + steps / self.trust_steps
         mean = losses.restrict(dirichlet.mean(concentration), candidates)
         return (1.0 - trust) * confidence + trust * mean
 
