@@ -199,7 +199,7 @@ class Valen(LabelEnhancement):
         trust = self.tables["trust"]
         if not self.embedding_is_fixed:
             steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
-            trust /= 1.0 + steps / self.trust_steps
+            trust = trust / (1.0 + steps / self.trust_steps)
         mean = losses.restrict(dirichlet.mean(concentration), candidates)
         return (1.0 - trust) * confidence + trust * mean
 
