@@ -27,6 +27,11 @@ METHODS = {
 NEIGHBOURS = ("PLKNN", "IPAL", "PLLE")
 
 
+def test_every_classical_method_is_tested():
+    classical = {cls.__name__ for cls in vt.methods.every() if cls.card.classical}
+    assert classical == set(METHODS)
+
+
 @pytest.fixture(params=METHODS)
 def method(request):
     return clone(METHODS[request.param])

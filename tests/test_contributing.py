@@ -1,5 +1,7 @@
 """CONTRIBUTING's recipes, followed to the letter."""
 
+import dataclasses
+import importlib
 import json
 import pathlib
 import re
@@ -73,6 +75,25 @@ def test_a_generator_from_outside_draws_candidate_sets(monkeypatch):
     assert vt.datasets.load("digits").average_candidates == 1
     with pytest.raises(ValueError, match="`at_least_one_wrong` is for procedure='uniform'"):
         corruption.corrupt(digits, "next_class", at_least_one_wrong=True)
+
+
+def test_the_readme_has_the_methods_of_the_cards(capsys):
+    readme = (pathlib.Path(__file__).resolve().parents[1] / "README.md").read_text()
+    assert cli.main(["methods"]) == 0
+    table = capsys.readouterr().out
+    assert f"<!-- methods -->\n{table}<!-- end -->" in readme
+    for cls in vt.methods.every():
+        assert f"| `{cls.__name__}` | `{cls.card.name}`" in table
+        # What was read off the source is what the class says.
+        assert cls.card == dataclasses.replace(
+            vt.methods._in_file(cls.card.name)[1], tuning=cls.card.tuning
+        )
+
+
+@pytest.mark.parametrize("name", sorted(vt._ELSEWHERE))
+def test_former_modules_are_found(name):
+    module = importlib.import_module(f"valen_tf.{name}")
+    assert module is getattr(vt, name)
 
 
 @pytest.mark.parametrize(

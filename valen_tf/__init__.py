@@ -46,22 +46,25 @@ __all__ = [*_MODULES, *_ELSEWHERE, *_OBJECTS, "__version__"]
 
 
 class _Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets `from valen_tf.baselines import CLPL` find the room of that former name."""
+    """Lets `from valen_tf.baselines import CLPL` find the room of that former name, and what is in it."""
 
     def find_spec(self, fullname, path=None, target=None):
-        package, _, name = fullname.rpartition(".")
-        if package == __name__ and name in _ELSEWHERE:
+        package, _, rest = fullname.partition(".")
+        if package == __name__ and rest.partition(".")[0] in _ELSEWHERE:
             return importlib.machinery.ModuleSpec(fullname, self)
         return None
 
     def create_module(self, spec):
-        return __getattr__(spec.name.rpartition(".")[2])
+        former, _, inside = spec.name.partition(".")[2].partition(".")
+        return importlib.import_module(
+            ".".join(filter(None, (__name__, _ELSEWHERE[former], inside)))
+        )
 
     def exec_module(self, module):
         """Nothing: the module has been executed under its own name."""
 
 
-sys.meta_path.append(_Elsewhere())
+sys.meta_path.insert(0, _Elsewhere())
 
 
 def __getattr__(name):

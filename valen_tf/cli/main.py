@@ -1,4 +1,4 @@
-"""The command line: `valen-tf train | evaluate | predict | export | tune | reproduce | results | data`."""
+"""The command line: `valen-tf` with `train`, `evaluate`, `predict`, `export`, `tune`, `reproduce` and others."""
 
 import argparse
 import os
@@ -152,6 +152,9 @@ def _parser():
         "--pack", action="store_true", help="put the records together first, a file for each table"
     )
     results.set_defaults(run=_results)
+
+    listing = commands.add_parser("methods", help="the methods, and when to choose which")
+    listing.set_defaults(run=lambda options: print(methods.markdown()))
 
     data_sets.add(commands)
     return parser

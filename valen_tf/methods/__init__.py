@@ -34,6 +34,8 @@ class Card:
     Args:
         name: Its name in configs and on the command line.
         title: What people call the method, in tables.
+        learns_from: What it learns from, a phrase.
+        choose_it: When to choose it, a phrase.
         order: Its place in tables, by increasing number.
         classical: Whether it is a scikit-learn estimator, without network, epochs and callbacks.
         ablation: Name of the method that is left when its idea is taken away, to compare with; or `None`.
@@ -44,6 +46,8 @@ class Card:
 
     name: str
     title: str
+    learns_from: str = ""
+    choose_it: str = ""
     order: int = 1000
     classical: bool = False
     ablation: str | None = None
@@ -58,7 +62,7 @@ def register(name, *, title, tuning, **card):
         name: Its name in configs and on the command line.
         title: What people call the method, in tables.
         tuning: What `tune` searches by default: a config's key -> `(low, high)`.
-        **card: What else a `Card` has: `order`, `classical`, `ablation`, `aliases`.
+        **card: What else a `Card` has.
 
     Example:
         >>> import valen_tf as vt
@@ -160,6 +164,20 @@ def _in_file(name):
     raise ValueError(f"{name}.py in {__name__} must hold a class under `register`.")
 
 
+def markdown():
+    """The methods as a Markdown table, from their cards."""
+    lines = ["| `vt.methods` | `--method` | what it learns from | choose it |", "|---|---|---|---|"]
+    for name, each in sorted(_classes_and_cards(), key=lambda pair: (pair[1].order, pair[0])):
+        shown = " or ".join(f"`{name}`" for name in (each.name, *each.aliases))
+        lines.append(f"| `{name}` | {shown} | {each.learns_from} | {each.choose_it} |")
+    return "\n".join(lines)
+
+
+def _classes_and_cards():
+    """Name of the class and card of each method of this package."""
+    return [_in_file(module.name) for module in pkgutil.iter_modules(__path__)]
+
+
 def card(name):
     """The card of a method, also under an alias; `None` where no method has that name."""
     return next((card for card in cards() if name == card.name or name in card.aliases), None)
@@ -259,7 +277,7 @@ def load_model(path):
 
 def _classes():
     """Name of the class of each method of this package -> its module."""
-    return {_in_file(module.name)[0]: module.name for module in pkgutil.iter_modules(__path__)}
+    return {name: each.name for name, each in _classes_and_cards()}
 
 
 def __getattr__(name):

@@ -7,7 +7,14 @@ from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
 
 
-@register("cc", title="CC", order=60, tuning=LEARNING_RATE_AND_DECAY)
+@register(
+    "cc",
+    learns_from="the likelihood of the candidate set (Feng et al., NeurIPS 2020)",
+    choose_it="when a plain likelihood is wanted, without state per example",
+    title="CC",
+    order=60,
+    tuning=LEARNING_RATE_AND_DECAY,
+)
 class CC(PartialLabelModel):
     """CC: the classifier-consistent estimator, the likelihood of the candidate set.
 

@@ -12,7 +12,13 @@ from valen_tf.model.estimator import LinearCandidateClassifier, check_count, che
 
 
 @register(
-    "clpl", title="CLPL", order=100, classical=True, tuning={"settings.regularization": (1e-2, 1e2)}
+    "clpl",
+    learns_from="a convex loss of the candidates' mean score (Cour et al., JMLR 2011)",
+    choose_it="as a linear, convex yardstick",
+    title="CLPL",
+    order=100,
+    classical=True,
+    tuning={"settings.regularization": (1e-2, 1e2)},
 )
 class CLPL(LinearCandidateClassifier):
     """Convex learning from partial labels: the candidates' mean score is pushed up, the others down.

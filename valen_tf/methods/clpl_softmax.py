@@ -7,7 +7,15 @@ from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
 
 
-@register("clpl_softmax", title="CLPL (softmax)", order=90, tuning=LEARNING_RATE_AND_DECAY)
+@register(
+    "clpl_softmax",
+    learns_from="class probabilities, by the loss of CLPL (Cour et al., JMLR 2011), as the VALEN "
+    "authors ran it",
+    choose_it="to compare with what the VALEN paper calls CLPL",
+    title="CLPL (softmax)",
+    order=90,
+    tuning=LEARNING_RATE_AND_DECAY,
+)
 class CLPLSoftmax(PartialLabelModel):
     """CLPL's loss on the softmax of a network: what the VALEN authors compared with as CLPL.
 

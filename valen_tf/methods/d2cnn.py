@@ -10,6 +10,9 @@ from valen_tf.model.base import PartialLabelModel
 
 @register(
     "d2cnn",
+    learns_from="that, entropy among the candidates, and a temporal ensemble (Yao et al., AAAI "
+    "2020)",
+    choose_it="to damp predictions that change from epoch to epoch",
     title="D2CNN",
     order=70,
     tuning={
@@ -97,13 +100,3 @@ class D2CNN(PartialLabelModel):
     def _ramp_up(self):
         epoch = tf.cast(self.memory["epochs_trained"], tf.float32)
         return losses.ramp_up(epoch / self.ramp_up_epochs)
-
-    def get_config(self):
-        """Constructor arguments."""
-        config = {
-            "discrimination_weight": self.discrimination_weight,
-            "ensembling_weight": self.ensembling_weight,
-            "momentum": self.momentum,
-            "ramp_up_epochs": self.ramp_up_epochs,
-        }
-        return {**super().get_config(), **config}

@@ -10,7 +10,15 @@ from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
 
 
-@register("ga", title="GA", order=80, tuning=LEARNING_RATE_AND_DECAY)
+@register(
+    "ga",
+    learns_from="what the label is *not*, by an unbiased risk (Ishida et al., ICML 2019)",
+    choose_it="when large sets rule out only a few labels; `GA(correction=...)` has the "
+    "unbiased risk (the default), its non-negative form and the published ascent",
+    title="GA",
+    order=80,
+    tuning=LEARNING_RATE_AND_DECAY,
+)
 class GA(PartialLabelModel):
     """GA: learning from complementary labels, by an unbiased risk of what the label is not.
 
@@ -73,10 +81,6 @@ class GA(PartialLabelModel):
         super().start_memory(candidates)
         shares = losses.complementary_shares(candidates.astype(np.float32))
         self.memory["complementary_prior"].assign(tf.reduce_mean(shares, axis=0))
-
-    def get_config(self):
-        """Constructor arguments."""
-        return {**super().get_config(), "correction": self.correction}
 
     @classmethod
     def from_config(cls, config):

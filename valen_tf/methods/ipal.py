@@ -16,6 +16,8 @@ from valen_tf.model.estimator import NeighborClassifier, check_count
 
 @register(
     "ipal",
+    learns_from="label confidences that neighbors pass on to each other (Zhang and Yu, IJCAI 2015)",
+    choose_it="on small data whose neighbors make each other up",
     title="IPAL",
     order=130,
     classical=True,

@@ -9,7 +9,13 @@ from valen_tf.model.estimator import NeighborClassifier
 
 
 @register(
-    "plknn", title="PL-kNN", order=120, classical=True, tuning={"settings.num_neighbors": (3, 50)}
+    "plknn",
+    learns_from="the votes of the nearest neighbors (Hüllermeier and Beringer, 2006)",
+    choose_it="without any training, where neighbors share a class",
+    title="PL-kNN",
+    order=120,
+    classical=True,
+    tuning={"settings.num_neighbors": (3, 50)},
 )
 class PLKNN(NeighborClassifier):
     """Weighted votes of the nearest neighbors, each for all of its candidates.

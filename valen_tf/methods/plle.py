@@ -15,6 +15,9 @@ from valen_tf.model.estimator import CandidateClassifier, check_count, check_pos
 
 @register(
     "plle",
+    learns_from="label distributions by a Laplacian, and kernel regression to them (Xu et al., "
+    "AAAI 2019)",
+    choose_it="for label enhancement without a network, on up to some thousand examples",
     title="PLLE",
     order=140,
     classical=True,

@@ -9,6 +9,8 @@ from valen_tf.model.base import PartialLabelModel
 
 @register(
     "proden",
+    learns_from="the candidates, weighed by the prediction (Lv et al., ICML 2020)",
+    choose_it="as the simple default: no setting, hardly dearer than supervised training",
     title="PRODEN",
     order=40,
     tuning=LEARNING_RATE_AND_DECAY,

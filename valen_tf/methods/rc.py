@@ -6,7 +6,14 @@ from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.methods.proden import Proden
 
 
-@register("rc", title="RC", order=50, tuning=LEARNING_RATE_AND_DECAY)
+@register(
+    "rc",
+    learns_from="the same, weighed by the updated classifier (Feng et al., NeurIPS 2020)",
+    choose_it="when candidate sets are random and consistency matters; one more forward pass",
+    title="RC",
+    order=50,
+    tuning=LEARNING_RATE_AND_DECAY,
+)
 class RC(Proden):
     """RC: the risk-consistent estimator, whose importance weights are the current classifier's.
 

@@ -22,7 +22,15 @@ LAMBDA_AND_EPSILON = {
 }
 
 
-@register("valen", title="VALEN", order=10, tuning=LAMBDA_AND_EPSILON, ablation="valen_non")
+@register(
+    "valen",
+    learns_from="label distributions recovered on a graph of the examples",
+    choose_it="when wrong candidates resemble the true label, which is the usual case",
+    title="VALEN",
+    order=10,
+    tuning=LAMBDA_AND_EPSILON,
+    ablation="valen_non",
+)
 class Valen(LabelEnhancement):
     """VALEN: recovers a label distribution for every example and trains the classifier on it.
 
@@ -347,22 +355,6 @@ class Valen(LabelEnhancement):
         """The arguments of `compile`."""
         optimizer = keras.saving.serialize_keras_object(self.enhancement_optimizer)
         return {**super().get_compile_config(), "enhancement_optimizer": optimizer}
-
-    def get_config(self):
-        """Constructor arguments."""
-        return {**super().get_config(), **{name: getattr(self, name) for name in _SETTINGS}}
-
-
-_SETTINGS = (
-    "compatibility_weight",
-    "prior_concentration",
-    "label_weight",
-    "graph_weight",
-    "kl_weight",
-    "trust",
-    "trust_steps",
-    "hidden_units",
-)
 
 
 def decoder(num_classes, hidden_units, seed, regularizer=None):

@@ -16,6 +16,8 @@ from valen_tf.model.enhancement import LabelEnhancement
 
 @register(
     "valen_authors",
+    learns_from="the recipe of the authors' public code, which is not the paper's algorithm",
+    choose_it="to compare with figures of that code",
     title="VALEN (authors' code)",
     order=30,
     tuning={"settings.compatibility_weight": (1.0, 50.0), "settings.kl_weight": (1e-3, 1.0)},
@@ -191,14 +193,6 @@ class ValenAuthors(LabelEnhancement):
         """Those of all three networks: the code has one optimizer."""
         networks = (self.classifier, self.encoder, self.decoder)
         return [variable for network in networks for variable in network.trainable_variables]
-
-    def get_config(self):
-        """Constructor arguments."""
-        names = (
-            *("compatibility_weight", "kl_weight", "feature_weight", "label_weight"),
-            *("graph_weight", "correct"),
-        )
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def _concentration(raw):

@@ -12,6 +12,8 @@ from valen_tf.methods.valen import LAMBDA_AND_EPSILON, GraphEncoder, Valen, deco
 
 @register(
     "valen_paper",
+    learns_from="as `Valen`, with the choices that the paper prints",
+    choose_it="to see what each departure buys",
     title="VALEN (as printed)",
     order=20,
     tuning=LAMBDA_AND_EPSILON,
@@ -163,14 +165,6 @@ class ValenPaper(Valen):
     def get_compile_config(self):
         """The arguments of `compile`."""
         return super(Valen, self).get_compile_config()
-
-    def get_config(self):
-        """Constructor arguments."""
-        config = super().get_config()
-        for fixed in ("label_weight", "graph_weight", "kl_weight", "trust", "trust_steps"):
-            del config[fixed]
-        own = ("num_samples", "rebuild", "weight_decay")
-        return {**config, **{name: getattr(self, name) for name in own}}
 
 
 def _decay(weight_decay):

@@ -1,6 +1,7 @@
 """What all deep methods share: the training step, Keras's calls on candidate sets, the memory."""
 
 import dataclasses
+import inspect
 
 import keras
 import numpy as np
@@ -381,9 +382,10 @@ class PartialLabelModel(KerasHooks):
     # -- saving, exporting ----------------------------------------------------------------------
 
     def get_config(self):
-        """Constructor arguments, the classifier included."""
+        """Constructor arguments: an attribute of the same name holds each."""
+        names = inspect.signature(type(self).__init__).parameters.keys() - {"self", "classifier"}
         classifier = keras.saving.serialize_keras_object(self.classifier)
-        return {"classifier": classifier, "seed": self.seed, "name": self.name}
+        return {"classifier": classifier, **{name: getattr(self, name) for name in sorted(names)}}
 
     @classmethod
     def from_config(cls, config):

@@ -128,11 +128,6 @@ class LabelEnhancement(PartialLabelModel):
             outputs[index] = tf.cast(function(features), tf.float32).numpy().reshape(len(index), -1)
         return outputs
 
-    def get_config(self):
-        """Constructor arguments."""
-        config = {"embedding": self.embedding, "num_neighbors": self.num_neighbors}
-        return {**super().get_config(), **config}
-
 
 def _embedding_model(classifier, layer_name):
     """The part of the classifier that ends in its embedding."""
