@@ -42,7 +42,8 @@ def test_a_method_from_outside_is_trained_tuned_saved_loaded_exported_and_tabula
     assert cli.main(["train", *short, "--method", sharpened, "--out", "run"]) == 0
     assert "accuracy" in json.loads(pathlib.Path("run/summary.json").read_text())
     assert pathlib.Path("run/label_distributions.csv").exists()
-    # The run's folder names the module, so that it is found again.
+    # The folder does not name the module, so that nobody's folder makes it be imported.
+    assert "method: sharpened" in pathlib.Path("run/config.yaml").read_text()
     assert cli.main(["predict", "run", "--output", "predictions.csv"]) == 0
     assert len(pandas.read_csv("predictions.csv")) > 300
     assert cli.main(["export", "run", "served"]) == 0
@@ -62,6 +63,21 @@ def test_a_method_from_outside_is_trained_tuned_saved_loaded_exported_and_tabula
     )
     page = typeset.markdown(cell("table5", "lost", "sharpened", [0.5, 0.6]), "table5")
     assert "| Sharpened |" in page
+
+
+def test_no_config_makes_a_module_be_imported(sharpened, capsys):
+    for method in (sharpened, "sharpened"):
+        assert cli.main(["train", f"method={method}", "--out", "run"]) == 2
+        assert "VALEN_TF_METHODS=module" in capsys.readouterr().err
+    assert "my_methods" not in sys.modules
+    assert cli.main(["train", "--method", "no_such_module:Class"]) == 2
+    assert "package.module:Class" in capsys.readouterr().err
+
+
+def test_a_module_that_the_user_names_is_imported(sharpened, monkeypatch):
+    monkeypatch.setenv("VALEN_TF_METHODS", "my_methods")
+    assert cli.main(["methods"]) == 0
+    assert "sharpened" in vt.methods.names()
 
 
 def test_a_generator_from_outside_draws_candidate_sets(monkeypatch):

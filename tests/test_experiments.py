@@ -375,6 +375,16 @@ def test_a_classical_method_runs_from_the_same_command(
     assert "is a scikit-learn estimator" in capsys.readouterr().err
 
 
+def test_a_model_that_could_execute_code_is_not_opened(tmp_path, capsys):
+    (tmp_path / "config.yaml").write_text("method: plknn\n")
+    (tmp_path / "model.joblib").write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
+    assert cli.main(["predict", str(tmp_path)]) == 2
+    assert "can execute code when it is opened" in capsys.readouterr().err
+    np.savez(tmp_path / "model.npz", method=np.array([object()]))
+    assert cli.main(["predict", str(tmp_path)]) == 2
+    assert "allow_pickle=False" in capsys.readouterr().err
+
+
 def test_every_named_method_is_a_model_and_named_in_the_help(capsys):
     for method in every():
         assert issubclass(method, (CandidateClassifier, vt.PartialLabelModel))

@@ -1,6 +1,7 @@
-"""The command line: `valen-tf` with `train`, `evaluate`, `predict`, `export`, `tune`, `reproduce` and others."""
+"""The command line, `valen-tf`: train, evaluate, predict, export, tune, reproduce, and what helps."""
 
 import argparse
+import importlib
 import os
 import sys
 
@@ -14,8 +15,10 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
+        for module in filter(None, os.environ.get("VALEN_TF_METHODS", "").split(",")):
+            importlib.import_module(module)
         options.run(options)
-    except (ValueError, TypeError, OSError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError, ImportError) as error:
         print(f"valen-tf: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -171,13 +174,15 @@ def _config(options):
     if options.csv:
         overrides.append(f"data.csv={options.csv}")
     if options.method:
-        overrides.append(f"method={options.method}")
+        own = ":" in options.method
+        name = methods.import_method(options.method) if own else options.method
+        overrides.append(f"method={name}")
     config = runs.read_config(options.config, overrides)
     return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
 
 
 def _run_name(config, name):
-    return name if config.method == "valen" else f"{name}-{config.method.rpartition(':')[2]}"
+    return name if config.method == "valen" else f"{name}-{config.method}"
 
 
 def _train(options):

@@ -102,40 +102,40 @@ def names():
 
 
 def find(name):
-    """The class of a method.
-
-    Args:
-        name: A method's name or alias, or, for a method from elsewhere, `"package.module:Class"`, whose
-            module is imported.
+    """The class of a method, by its name or alias.
 
     Example:
         >>> find("proden").__name__, find("valen_non").__name__
         ('Proden', 'Proden')
     """
-    if ":" in name:
-        return _from_elsewhere(name)
     if name not in _registered and name in names():
         importlib.import_module(f"{__name__}.{name}")
     if name in _registered:
         return _registered[name]
     if own_name(name) != name:
         return find(own_name(name))
-    raise ValueError(f"`method` must be one of {', '.join(names())}. Received: {name!r}")
+    raise ValueError(
+        f"`method` must be one of {', '.join(names())}; the module of a method of your own must be "
+        f"imported first, on the command line by VALEN_TF_METHODS=module. Received: {name!r}"
+    )
 
 
-def _from_elsewhere(name):
-    module, _, attribute = name.partition(":")
+def import_method(path):
+    """Imports the module of a method from elsewhere, and returns the method's name.
+
+    Only people name modules: no config and no run folder makes one be imported.
+
+    Args:
+        path: `"package.module:Class"`, a class under `register`.
+    """
+    module, _, attribute = path.partition(":")
     try:
-        cls = getattr(importlib.import_module(module), attribute)
+        return getattr(importlib.import_module(module), attribute).card.name
     except (ImportError, AttributeError) as error:
         raise ValueError(
-            f"`method` must name what can be imported. Received: {name!r}, {error}"
+            "`method` must be package.module:Class, a class under `valen_tf.methods.register`. "
+            f"Received: {path!r}, {error}"
         ) from None
-    if not hasattr(cls, "card"):
-        raise ValueError(
-            f"`method` must be a class under `valen_tf.methods.register`. Received: {name!r}"
-        )
-    return cls
 
 
 def cards():
@@ -195,8 +195,6 @@ def own_name(name):
         >>> own_name("valen_non"), own_name("valen")
         ('proden', 'valen')
     """
-    if ":" in name:
-        return find(name).card.name
     found = card(name)
     return found.name if found else name
 

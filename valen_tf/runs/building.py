@@ -1,7 +1,9 @@
 """The model of a run, from its config: built, trained, opened again."""
 
 import inspect
+import json
 import pathlib
+import zipfile
 
 import numpy as np
 
@@ -102,7 +104,7 @@ def schedule(config, method=None):
 class Estimator:
     """A classical method with a model's face: it predicts probabilities, and is saved."""
 
-    suffix = ".joblib"
+    suffix = ".npz"
 
     def __init__(self, pipeline):
         self.pipeline = pipeline
@@ -137,23 +139,57 @@ class Estimator:
         return getattr(self.pipeline[-1], "label_distributions_", None)
 
     def save(self, path):
-        """Writes the whole pipeline."""
-        import joblib
+        """Writes the scaler and the fitted estimator as arrays: to read them executes nothing."""
+        scaler, estimator = self.pipeline[0], self.pipeline[-1]
+        settings = estimator.get_params()
+        state = {key: value for key, value in vars(estimator).items() if key not in settings}
+        np.savez(
+            path,
+            allow_pickle=False,
+            method=estimator.card.name,
+            settings=json.dumps(settings),
+            scaler=np.stack([scaler.mean_, scaler.scale_, scaler.var_]),
+            examples=scaler.n_samples_seen_,
+            **{f"state_{key}": value for key, value in state.items()},
+        )
 
-        joblib.dump(self.pipeline, path)
+    @classmethod
+    def load(cls, path):
+        """Reads what `save` wrote."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                values = dict(stored)
+            estimator = find(str(values["method"]))(**json.loads(str(values["settings"])))
+            scaler = StandardScaler()
+            scaler.mean_, scaler.scale_, scaler.var_ = values["scaler"]
+        except (KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is not a model of a classical method: {error}") from error
+        scaler.n_samples_seen_ = values["examples"].item()
+        scaler.n_features_in_ = len(scaler.mean_)
+        for key, value in values.items():
+            if key.startswith("state_"):
+                value = value.item() if value.ndim == 0 else value
+                setattr(estimator, key.removeprefix("state_"), value)
+        return cls(make_pipeline(scaler, estimator))
 
 
 def open_model(folder):
     """The model that a finished run left in its folder."""
-    import joblib
-
     import valen_tf as vt
 
     folder = pathlib.Path(folder)
     if (folder / "model.keras").exists():
         return vt.load_model(folder / "model.keras")
+    if (folder / "model.npz").exists():
+        return Estimator.load(folder / "model.npz")
     if (folder / "model.joblib").exists():
-        return Estimator(joblib.load(folder / "model.joblib"))
+        raise ValueError(
+            f"{folder} holds a model.joblib of an earlier version. Such a file can execute code when it is "
+            "opened, so it is not: delete the folder, and train again by its config.yaml."
+        )
     raise FileNotFoundError(
         f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
     )

@@ -21,7 +21,7 @@ OPTIMIZERS = ("sgd", "adam")
 def train(config, folder, *, report=print):
     """Trains as the config says and leaves everything in a folder.
 
-    The folder holds `config.yaml`, `history.json`, `model.keras` (of a classical method `model.joblib`),
+    The folder holds `config.yaml`, `history.json`, `model.keras` (of a classical method `model.npz`),
     `label_distributions.csv` if the method recovers any, `schema.json` and, when all is done,
     `summary.json`. A run that was killed continues when it is started again with the same folder and
     config; a finished one is not run again.

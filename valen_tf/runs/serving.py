@@ -26,7 +26,7 @@ def export(folder, base, *, top_k=5, tflite=None):
     if is_classical(config.method):
         raise ValueError(
             f"A SavedModel is that of a network; {config.method} is a scikit-learn estimator, kept as "
-            f"{folder / 'model.joblib'}. Received: a run of {config.method}"
+            f"{folder / 'model.npz'}. Received: a run of {config.method}"
         )
     schema = json.loads((folder / "schema.json").read_text())
     summary = folder / "summary.json"
