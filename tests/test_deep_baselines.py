@@ -422,7 +422,7 @@ def test_a_candidate_once_at_zero_is_not_lost():
     model = compiled(ValenAuthors, dataset, correct=0.5, rate=0.0, eager=True)
     model.fit(dataset.batches(30), epochs=1, callbacks=schedule(5), verbose=0)
     one = dataset.revealed().candidates.astype(np.float32)
-    for name in ("weights", "confidence"):  # as after an underflow
+    for name in ("label_weights", "confidence"):  # as after an underflow
         model.memory[name].assign(one)
     model.fit(dataset.batches(30), epochs=2, callbacks=schedule(1), verbose=0)
     assert (model.label_distributions()[dataset.candidates == 1] > 0).all()

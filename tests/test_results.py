@@ -11,7 +11,7 @@ import pytest
 from conftest import cell
 
 import valen_tf as vt
-from valen_tf.papers.valen2021 import paper, results, typeset
+from valen_tf.papers.valen2021 import paper, records, results, typeset
 
 RNG = np.random.default_rng(0)
 
@@ -22,6 +22,10 @@ def store(folder, runs, arrays=()):
         (folder / f"run{number}.json").write_text(json.dumps(run))
     for number, values in dict(arrays).items():
         np.savez(folder / f"run{number}.npz", **values)
+
+
+def with_pictures(place, folder):
+    return results.write(place, folder / "RESULTS.md", folder / "results")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(folder, tmp_path_factory):
-    return results.write(folder, tmp_path_factory.mktemp("page") / "RESULTS.md")
+    return with_pictures(folder, tmp_path_factory.mktemp("page"))
 
 
 def test_every_section_is_there(page):
@@ -85,7 +89,7 @@ def test_every_link_leads_to_a_file_and_every_file_is_linked(page):
 
 
 def test_the_same_records_give_the_same_bytes(page, folder, tmp_path):
-    again = results.write(folder, tmp_path / "RESULTS.md")
+    again = with_pictures(folder, tmp_path)
     files = sorted(path.relative_to(page.parent) for path in page.parent.rglob("*.*"))
     assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.*"))
     for path in files:
@@ -97,9 +101,9 @@ def test_figures_that_came_with_the_page_stay_where_the_arrays_are_not(page, fol
     shutil.copytree(folder, tmp_path / "records", ignore=shutil.ignore_patterns("*.npz"))
     before = page.read_bytes()
     assert b"-calibration.png" in before
-    again = results.write(tmp_path / "records", tmp_path / "clone" / "RESULTS.md")
+    again = with_pictures(tmp_path / "records", tmp_path / "clone")
     assert again.read_bytes() == before
-    fresh = results.write(tmp_path / "records", tmp_path / "fresh" / "RESULTS.md")
+    fresh = with_pictures(tmp_path / "records", tmp_path / "fresh")
     assert "-calibration.png" not in fresh.read_text()
 
 
@@ -257,7 +261,7 @@ def test_a_page_says_what_is_kept_to_the_end_of_the_schedule(tmp_path):
 
 def test_a_page_of_one_run(tmp_path):
     store(tmp_path / "records", cell("table5", "lost", "valen", [0.7]))
-    page = results.write(tmp_path / "records", tmp_path / "RESULTS.md")
+    page = with_pictures(tmp_path / "records", tmp_path)
     headings = re.findall(r"^## (.*)$", page.read_text(), re.M)
     assert headings == ["At a glance", "Table 5", "Conditions"]
     assert "All runs: 1 trial." in page.read_text()
@@ -299,7 +303,7 @@ def test_a_real_run(tmp_path):
         "images": train.features.reshape(-1, 8, 8),
     }
     store(tmp_path / "records", runs, {1: arrays})
-    page = results.write(tmp_path / "records", tmp_path / "RESULTS.md")
+    page = with_pictures(tmp_path / "records", tmp_path)
     shown = {path.stem for path in (tmp_path / "results").iterdir()}
     assert shown == {
         *("figure-b-digits", "figure-c-digits", "figure-c-digits-distributions"),
@@ -307,3 +311,29 @@ def test_a_real_run(tmp_path):
     }
     assert "**(c)** Handwritten digits, uniform procedure" in page.read_text()
     assert "1 trial; 4 epochs instead of 500." in page.read_text()
+
+
+def test_a_page_without_pictures_has_their_numbers(folder, tmp_path):
+    text = results.write(folder, tmp_path / "RESULTS.md").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["RESULTS.md"]
+    assert ".png" not in text and ".svg" not in text
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+    figures = text.partition("## Figures")[2].partition("\n## ")[0]
+    assert "|  | 0.1 | 0.5 |" in figures and "Mean absolute change in epoch" in figures
+
+
+def test_packed_records_give_the_same_page(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "packed")
+    count = len(records.read(folder))
+    for _ in range(2):  # packing twice changes nothing
+        assert records.pack(tmp_path / "packed") == count
+        assert not list((tmp_path / "packed").rglob("*.json"))
+    assert len(list((tmp_path / "packed").glob("*.jsonl"))) == len(
+        {record["table"] for record in records.read(folder)}
+    )
+    pages = [
+        results.write(place, tmp_path / name).read_bytes()
+        for place, name in ((folder, "one.md"), (tmp_path / "packed", "two.md"))
+    ]
+    assert pages[0] == pages[1]
