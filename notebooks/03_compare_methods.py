@@ -53,11 +53,11 @@ train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
 # %%
 DEEP = {
     "VALEN": vt.Valen,
-    "PRODEN": vt.baselines.Proden,
-    "RC": vt.baselines.RC,
-    "CC": vt.baselines.CC,
-    "D2CNN": vt.baselines.D2CNN,
-    "GA": vt.baselines.GA,
+    "PRODEN": vt.methods.Proden,
+    "RC": vt.methods.RC,
+    "CC": vt.methods.CC,
+    "D2CNN": vt.methods.D2CNN,
+    "GA": vt.methods.GA,
 }
 if QUICK:
     DEEP = {name: DEEP[name] for name in ("PRODEN", "CC")}
@@ -77,11 +77,11 @@ for name, method in DEEP.items():
 
 # %%
 CLASSICAL = {
-    "CLPL": vt.baselines.CLPL(),
-    "PL-kNN": vt.baselines.PLKNN(),
-    "PL-SVM": vt.baselines.PLSVM(regularization=0.01),
-    "IPAL": vt.baselines.IPAL(),
-    "PLLE": vt.baselines.PLLE(),
+    "CLPL": vt.methods.CLPL(),
+    "PL-kNN": vt.methods.PLKNN(),
+    "PL-SVM": vt.methods.PLSVM(regularization=0.01),
+    "IPAL": vt.methods.IPAL(),
+    "PLLE": vt.methods.PLLE(),
 }
 if QUICK:
     del CLASSICAL["PL-SVM"], CLASSICAL["PLLE"]
@@ -111,8 +111,8 @@ plt.show()
 # without `trials` and `epochs` it is the protocol in full.
 
 # %%
-from valen_tf.experiments import records, tables
-from valen_tf.experiments.reproduce import reproduce
+from valen_tf.papers.valen2021 import records, tables
+from valen_tf.papers.valen2021.reproduce import reproduce
 
 try:
     vt.datasets.load("lost")

@@ -47,7 +47,7 @@ train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
 # interrupted continues when the cell is run again.
 
 # %%
-config = vt.experiments.read_config(
+config = vt.runs.read_config(
     overrides=[f"training.epochs={12 if QUICK else 40}", "network.hidden_units=[64]"]
 )
 searcher = vt.tuning.search(
@@ -81,11 +81,11 @@ plt.show()
 
 # %%
 best = vt.tuning.best_config(searcher)
-model = vt.experiments.build(best, train)
+model = vt.runs.build(best, train)
 model.fit(
     train.batches(best.training.batch_size),
     epochs=best.training.epochs,
-    callbacks=vt.experiments.schedule(best),
+    callbacks=vt.runs.schedule(best),
     verbose=0,
 )
 print(best.settings, best.training.epochs, "epochs")
