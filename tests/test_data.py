@@ -350,6 +350,27 @@ def test_endless_batches_are_those_of_one_epoch_after_another():
     assert batches.epoch == 5  # which only an iteration of its own moves
 
 
+def test_mapped_batches_keep_their_order_and_draw_by_epoch_and_batch():
+    def noisy(features, targets, seed):
+        return features + tf.random.stateless_uniform(tf.shape(features), seed), targets
+
+    data = make(50)
+    plain, mapped = data.batches(8, seed=3), data.batches(8, seed=3).map(noisy)
+    np.testing.assert_array_equal(orders(mapped, 2), orders(plain, 2))
+    mapped.epoch = 1
+    again = data.batches(8, seed=3).map(lambda features, targets: (features, targets)).map(noisy)
+    again.epoch = 1
+    first, second = ([features.numpy() for features, _ in each] for each in (mapped, again))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+    drawn = [features.numpy() for features, _ in mapped]  # the next epoch
+    plain.epoch = 1
+    noise = [one - features.numpy() for one, (features, _) in zip(first, plain, strict=True)]
+    later = [one - features.numpy() for one, (features, _) in zip(drawn, plain, strict=True)]
+    assert np.abs(noise[0] - noise[1]).max() > 1e-3  # another draw for every batch
+    assert np.abs(noise[0] - later[0]).max() > 1e-3  # and every epoch
+
+
 def test_shuffles_are_uncorrelated():
     epochs = orders(make(500).batches(500, seed=1), 20)
     correlations = np.corrcoef([np.arange(500), *epochs])[np.triu_indices(21, 1)]

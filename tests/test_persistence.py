@@ -11,6 +11,7 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import METHODS, blobs, compiled, schedule_of
 
 import valen_tf as vt
@@ -232,3 +233,23 @@ def test_a_run_killed_by_sigkill_continues_to_the_same_numbers(tmp_path):
         del summary["seconds"]
     assert summaries[0] == summaries[1]
     assert not (tmp_path / "killed" / "state").exists()
+
+
+def test_a_resumed_run_on_mapped_batches_ends_with_the_same_numbers(tmp_path):
+    dataset = blobs(60)
+
+    def noisy(features, targets, seed):
+        return features + 0.1 * tf.random.stateless_normal(tf.shape(features), seed), targets
+
+    def train(epochs, *callbacks):
+        model = compiled(vt.methods.Proden, dataset)
+        batches = dataset.batches(16, seed=1).map(noisy)
+        model.fit(batches, epochs=epochs, callbacks=list(callbacks), verbose=0)
+        return model
+
+    whole = train(4)
+    train(2, vt.callbacks.Resume(tmp_path / "state.npz"))
+    resumed = train(4, vt.callbacks.Resume(tmp_path / "state.npz"))
+    for one, other in zip(whole.get_weights(), resumed.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(whole.label_distributions(), resumed.label_distributions())

@@ -174,21 +174,35 @@ def test_trust_in_the_neighbours_follows_from_the_data(share):
     assert trust < 0.35 if share < 0.5 else trust > 0.65
 
 
-@pytest.mark.parametrize(("learned", "left"), [(True, 0.4), (False, 0.8)])
-def test_the_trust_falls_with_the_steps_where_the_embedding_is_learned(learned, left):
+def still(network, **settings):
+    """A model that does not move: what was learned from is what can be asked afterwards."""
+    model = vt.Valen(network, **settings)
+    model.compile(keras.optimizers.SGD(0.0), enhancement_optimizer=keras.optimizers.SGD(0.0))
+    return model
+
+
+def test_on_the_features_the_target_is_a_mixture_and_the_trust_stays():
     dataset = blobs(60)
     sets = tf.constant(dataset.candidates, tf.float32)
-    network = vt.networks.mlp((3,), 3, hidden_units=(4,), batch_normalization=False)
-    if not learned:
-        network = vt.networks.linear((3,), 3)
-    model = vt.Valen(network, trust=0.8, trust_steps=10)
-    still = keras.optimizers.SGD(0.0)
-    model.compile(still, enhancement_optimizer=keras.optimizers.SGD(0.0))
+    model = still(vt.networks.linear((3,), 3), trust=0.8, trust_steps=10)
     model.fit(dataset.batches(60), epochs=11, callbacks=schedule(), verbose=0)
-    # The eleventh step has ten before it.
     own = vt.losses.confidence(model.classifier(dataset.features), sets)
     posterior = vt.losses.restrict(vt.dirichlet.mean(model.concentrations()), sets)
-    expected = (1 - left) * own + left * posterior
+    expected = 0.2 * own + 0.8 * posterior
+    np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_on_a_learned_embedding_the_target_is_a_product_and_the_trust_falls():
+    dataset = blobs(60)
+    sets = dataset.candidates
+    network = vt.networks.mlp((3,), 3, hidden_units=(4,), batch_normalization=False)
+    model = still(network, trust=0.8, trust_steps=10)
+    model.fit(dataset.batches(60), epochs=11, callbacks=schedule(), verbose=0)
+    # The eleventh step has ten before it: half of the trust is left.
+    own = model.predict(dataset.features, verbose=0)
+    alpha = model.concentrations()
+    pooled = own**0.6 * (alpha / alpha.sum(axis=1, keepdims=True)) ** 0.4 * sets
+    expected = pooled / pooled.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
 
 

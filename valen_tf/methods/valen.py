@@ -36,11 +36,12 @@ class Valen(LabelEnhancement):
 
     After a warm-up with the minimal loss, every step infers a Dirichlet posterior over each example's
     label distribution with a graph convolutional network, and trains the classifier on the posterior
-    mean, mixed with the classifier's own confidence and restricted to the candidates. Everything is updated
+    mean, pooled with the classifier's own opinion and restricted to the candidates. Everything is updated
     together; prediction needs the classifier alone.
 
-    How much of that mixture is the posterior's follows from the data: the warm-up leaves a tenth of the
-    examples out, and their candidate sets tell how far neighbors can be trusted (`valen_tf.graph.trust`).
+    How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
+    the examples out, and their candidate sets tell how far neighbors can be trusted
+    (`valen_tf.graph.trust`).
     Where the classifier learns the embedding, that share falls with the steps, as the classifier takes in
     what the neighbors say.
     `Valen.as_published` has the choices that the paper prints instead.
@@ -180,19 +181,22 @@ class Valen(LabelEnhancement):
         divergence = dirichlet.kl_to_symmetric(concentration, self.prior_concentration)
         seed = [self.seed, tf.cast(self.optimizer.iterations, tf.int32)]
         distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=seed))
-        # A mixture of both opinions is as unsure as they are apart. Their product is not: classifier and
-        # encoder, which learn from each other, would make it sharper and sharper, and the classifier too.
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         trust = self.memory.tables["trust"]
-        if not self.embedding_is_fixed:
-            # The graph follows from what the classifier has taken in of its neighbors' opinion. To trust it
-            # as before would count the same evidence again, until both have left what they knew.
+        if self.embedding_is_fixed:
+            # The graph is evidence of its own throughout: a mixture, as unsure as the opinions are apart.
+            pooled = (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
+        else:
+            # The graph follows from what the classifier has taken in. The trust falls, or the same evidence
+            # would count again in every step; and a product leaves a sure classifier alone.
             steps = (
                 tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
             )
             trust = trust / (1.0 + steps / self.trust_steps)
-        mixed = (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
-        target = tf.stop_gradient(mixed)
+            pooled = losses.confidence(
+                (1.0 - trust) * logits + trust * tf.math.log(mean), candidates
+            )
+        target = tf.stop_gradient(pooled)
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
             "classification": losses.weighted_cross_entropy(logits, target),
