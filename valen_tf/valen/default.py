@@ -165,7 +165,7 @@ class Valen(LabelEnhancement):
         concentration, adjacency = self.posterior(index)
         distribution = tf.exp(self.log_sample(concentration, index))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
-        target = tf.stop_gradient(self.target(confidence, concentration, candidates))
+        target = tf.stop_gradient(self.target(logits, confidence, concentration, candidates))
         self.set_weights_of(index, target)
         return {
             # R_V: the classifier's risk under the recovered label distribution
@@ -184,24 +184,23 @@ class Valen(LabelEnhancement):
             * dirichlet.kl_to_symmetric(concentration, self.prior_concentration),
         }
 
-    def target(self, confidence, concentration, candidates):
-        """What the classifier learns from [batch, classes]: its own confidence and the posterior mean, mixed.
+    def target(self, logits, confidence, concentration, candidates):
+        """What the classifier learns from [batch, classes]: its own opinion and the posterior mean, pooled.
 
-        A mixture, (1 - trust) confidence + trust mean on the candidates, is as unsure as the opinions are
-        apart. Their product is not: classifier and encoder, which learn from each other, would make it
-        sharper and sharper, and the classifier with it.
+        On the features themselves the graph is evidence of its own throughout, and the target is the
+        mixture (1 - trust) confidence + trust mean: as unsure as the two opinions are apart.
 
-        Where the embedding is the classifier's own, the trust falls as 1 / (1 + steps / trust_steps): the
-        graph follows from what the classifier has taken in, and to trust it as before would count the same
-        evidence again, until encoder and classifier have followed each other away from what they knew. A
-        fixed embedding does not follow, and its graph is trusted throughout.
+        Where the classifier learns the embedding, the graph follows from what it has taken in. The trust
+        falls as 1 / (1 + steps / trust_steps), so that the same evidence does not count again in every step;
+        and the target is the product softmax^(1 - trust) mean^trust, which leaves a sure classifier alone.
         """
+        mean = dirichlet.mean(concentration)
         trust = self.tables["trust"]
-        if not self.embedding_is_fixed:
-            steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
-            trust = trust / (1.0 + steps / self.trust_steps)
-        mean = losses.restrict(dirichlet.mean(concentration), candidates)
-        return (1.0 - trust) * confidence + trust * mean
+        if self.embedding_is_fixed:
+            return (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
+        steps = tf.cast(self.optimizer.iterations, tf.float32) - self.tables["trusted_since"]
+        trust = trust / (1.0 + steps / self.trust_steps)
+        return losses.confidence((1.0 - trust) * logits + trust * tf.math.log(mean), candidates)
 
     def posterior(self, index):
         """Dirichlet concentrations of training examples, and the graph among them.
