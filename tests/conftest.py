@@ -66,7 +66,8 @@ def terms_of(model, *batch):
 
 def drawn(model, alpha, index, draw=0):
     """The step's draws, which are made in the order of the examples' numbers."""
-    seed = tf.random.experimental.stateless_fold_in(model.step_seed(), draw)
+    step = [model.seed, int(model.optimizer.iterations)]
+    seed = tf.random.experimental.stateless_fold_in(step, draw)
     order = np.argsort(index)
     log_d = vt.dirichlet.log_sample(tf.constant(alpha[order], tf.float32), seed=seed)
     return np.exp(log_d.numpy()[np.argsort(order)])

@@ -91,8 +91,8 @@ def test_settings_of_a_methods_runs_stand_in_the_config_file(tmp_path):
 def test_records_of_earlier_settings_are_those_of_the_same_run():
     # Those of GA have `ascent: false`, which `correction: none` is now called.
     folder = ROOT / "results"
-    wanted = grid.runs(["table3", "table4", "table5"], methods=["ga"], select=False)
-    known = records.packed(folder / "records")
+    wanted = grid.runs(["table5"], methods=["ga"], select=False)
+    known = records.packed(folder / "records/table5.jsonl")
     wanted = [run for run in wanted if run.name in known]
     assert wanted and all(recording.is_done(run, folder) for run in wanted)
     other = dataclasses.replace(wanted[0].config, settings={"correction": "ascent"})
@@ -548,3 +548,13 @@ def test_dask_workers_carry_the_grid(dermatology, tmp_path):
     assert code == 0
     reproduce(out=tmp_path / "here", methods=["proden", "plknn"], **dermatology)
     assert numbers(tmp_path / "dask") == numbers(tmp_path / "here")
+
+
+def test_an_installed_package_in_somebody_elses_clone_has_no_commit(tmp_path, monkeypatch):
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        identity = ["-c", "user.name=n", "-c", "user.email=e"]
+        subprocess.run(["git", *identity, *command], cwd=tmp_path, check=True)
+    installed = tmp_path / "recording.py"
+    installed.touch()
+    monkeypatch.setattr(recording, "__file__", str(installed))
+    assert recording._commit.__wrapped__() is None

@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import pathlib
 import re
 import shutil
 
@@ -11,7 +12,7 @@ import pytest
 from conftest import cell
 
 import valen_tf as vt
-from valen_tf.papers.valen2021 import paper, records, results, typeset
+from valen_tf.papers.valen2021 import paper, records, results, summary, typeset
 
 RNG = np.random.default_rng(0)
 
@@ -337,3 +338,41 @@ def test_packed_records_give_the_same_page(folder, tmp_path):
         for place, name in ((folder, "one.md"), (tmp_path / "packed", "two.md"))
     ]
     assert pages[0] == pages[1]
+
+
+def test_a_file_of_its_own_takes_the_place_of_a_packed_record(folder, tmp_path):
+    place = tmp_path / "records"
+    shutil.copytree(folder, place)
+    records.pack(place)
+    old = next(run for run in records.read(place) if run["table"] == "table5")
+    changed = {key: value for key, value in old.items() if key != "file"} | {"accuracy": 0.125}
+    old["file"].parent.mkdir(parents=True, exist_ok=True)
+    old["file"].write_text(json.dumps(changed))
+    # What a killed process leaves is no record.
+    old["file"].with_name("valen-0.99.partial.json").write_text("{")
+    for _ in range(2):
+        found = [run for run in records.read(place) if run["file"] == old["file"]]
+        assert [run["accuracy"] for run in found] == [0.125]
+        records.pack(place)
+
+
+def test_readme_has_the_numbers_of_the_records():
+    root = pathlib.Path(__file__).resolve().parents[1]
+    page = (root / "README.md").read_text()
+    table = summary.markdown(records.read(root / "results/records"))
+    assert f"{summary.BEGIN}\n{table}\n{summary.END}" in page
+    assert "| Lost | 74.51 ± 2.77 | 68.36 ± 4.19 ● |" in table
+
+
+def test_the_table_on_a_page_is_renewed_and_nothing_else(folder, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"| Lost | 1 |\n\n{summary.BEGIN}\nold\n{summary.END}\n\nafter\n")
+    runs = records.read(folder)
+    for _ in range(2):
+        summary.renew(page, runs)
+        expected = f"{summary.BEGIN}\n{summary.markdown(runs)}\n{summary.END}"
+        assert page.read_text() == f"| Lost | 1 |\n\n{expected}\n\nafter\n"
+    page.write_text("without marks")
+    with pytest.raises(ValueError, match="page must have the lines"):
+        summary.renew(page, runs)
+    assert page.read_text() == "without marks"

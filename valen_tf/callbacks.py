@@ -1,13 +1,13 @@
 """What happens around an epoch: the warm-up switch, the graph's rebuilding, resuming a killed run."""
 
 import json
-import os
 import pathlib
 
 import keras
 import numpy as np
 
 from valen_tf import metrics
+from valen_tf.data import files
 from valen_tf.model.state import set_training_state, training_state
 
 
@@ -121,13 +121,8 @@ class Resume(keras.callbacks.Callback):
     def _save(self):
         if not self.model.is_chief:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = self.path.with_name(self.path.name + ".partial")
-        with open(scratch, "wb") as file:
-            np.savez(file, epochs=json.dumps(self.epochs), **training_state(self.model))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, self.path)
+        state = {"epochs": json.dumps(self.epochs), **training_state(self.model)}
+        files.write_arrays(self.path, state)
 
 
 class HeldOutScores(keras.callbacks.Callback):

@@ -96,7 +96,8 @@ def log_sample_of(index, concentration, *, seed, draw=0):
     Args:
         index: The examples' numbers [batch], without repetition.
         concentration: [batch, classes], positive.
-        seed: stateless seed, integers of shape [2].
+        seed: Pair of integers, which may be tensors: a model's seed and its step, so that a resumed run
+            draws the same.
         draw: Number of the draw, where several are needed with one seed.
 
     Returns:
@@ -114,6 +115,7 @@ def log_sample_of(index, concentration, *, seed, draw=0):
         place = replicas.Place(concentration)
         concentration, index = place.pad(concentration, fill=1.0), place.gather(index)
     order = tf.argsort(index)
+    seed = tf.stack([tf.cast(part, tf.int32) for part in seed])
     seed = tf.random.experimental.stateless_fold_in(seed, draw)
     log_draws = log_sample(tf.gather(concentration, order), seed=seed)
     log_draws = tf.gather(log_draws, tf.math.invert_permutation(order))

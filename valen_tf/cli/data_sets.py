@@ -1,7 +1,5 @@
 """`valen-tf data ...`: list the data sets, check copies, describe all, draw candidate sets."""
 
-import json
-import os
 import pathlib
 import sys
 
@@ -170,7 +168,7 @@ def _data_card(options):
 
 def _data_clean_network(options):
     out = _output(options.out, ".keras", ".npz")
-    from valen_tf.data import clean_networks
+    from valen_tf.data import clean_networks, files
 
     kind, normalization = options.network, None
     if out.suffix == ".npz":
@@ -195,15 +193,11 @@ def _data_clean_network(options):
         seed=options.seed,
         verbose=2,
     )
-    scratch = out.with_name(f".{os.getpid()}.{out.name}")
-    try:
-        if normalization is None:
-            network.save(scratch)
-        else:
-            clean_networks.save_clean_network(network, scratch, epochs=options.epochs)
-        os.replace(scratch, out)
-    finally:
-        scratch.unlink(missing_ok=True)
+    if normalization is None:
+        files.write(out, network.save)
+    else:
+        save = clean_networks.save_clean_network
+        files.write(out, lambda scratch: save(network, scratch, epochs=options.epochs))
     for part, data in (("training", train), ("test", test)):
         predictions = network.predict(data.features, batch_size=1000, verbose=0).argmax(axis=1)
         print(f"{part} accuracy {100 * (predictions == data.labels).mean():.2f} %")
@@ -212,8 +206,7 @@ def _data_clean_network(options):
 
 def _data_corrupt(options):
     out = _output(options.out, ".npz")
-    from valen_tf.data import corruption
-    from valen_tf.data.files import sha256
+    from valen_tf.data import corruption, files
     from valen_tf.runs.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
@@ -237,14 +230,12 @@ def _data_corrupt(options):
         "rate": rate,
         "at_least_one_wrong": options.at_least_one_wrong,
         "seed": options.seed,
-        "network_sha256": options.network and sha256(options.network),
+        "network_sha256": options.network and files.sha256(options.network),
         "average_candidates": corrupted.average_candidates,
-        "file_sha256": sha256(out),  # tells a description of another file
+        "file_sha256": files.sha256(out),  # tells a description of another file
         "version": valen_tf.__version__,
     }
-    scratch = out.with_name(f".{os.getpid()}.{out.stem}.json")
-    scratch.write_text(json.dumps(description, indent=1) + "\n")
-    os.replace(scratch, out.with_suffix(".json"))
+    files.write_json(out.with_suffix(".json"), description)
     print(
         f"{len(corrupted)} examples, {corrupted.average_candidates:.2f} candidates each, in {out}"
     )

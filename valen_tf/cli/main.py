@@ -152,6 +152,9 @@ def _parser():
     results.add_argument("--page", default="RESULTS.md", help="Markdown file to write (RESULTS.md)")
     results.add_argument("--figures", metavar="DIR", help="folder for figures and typeset tables")
     results.add_argument(
+        "--summary", metavar="FILE", help="page whose table of VALEN and its ablation to renew"
+    )
+    results.add_argument(
         "--pack", action="store_true", help="put the records together first, a file for each table"
     )
     results.set_defaults(run=_results)
@@ -265,10 +268,12 @@ def _reproduce(options):
 
 
 def _results(options):
-    from valen_tf.papers.valen2021 import records, results
+    from valen_tf.papers.valen2021 import records, results, summary
 
     if options.pack:
         print(f"{records.pack(options.records)} records in {options.records}")
+    if options.summary:
+        summary.renew(options.summary, records.read(options.records))
     print(f"The results are in {results.write(options.records, options.page, options.figures)}.")
 
 

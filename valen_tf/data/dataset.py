@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import os
 import pathlib
 
 import numpy as np
 
 from valen_tf.checks import check_indices, require
-from valen_tf.data import mapped, readers
+from valen_tf.data import files, mapped, readers
 from valen_tf.data.validation import check_candidates, check_features
 
 
@@ -190,15 +189,9 @@ class PartialLabelDataset:
 
     def save(self, path):
         """Writes one `.npz` file, whole or not at all."""
-        path = pathlib.Path(path)
         fields = {field: getattr(self, field) for field in _FIELDS}
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with open(temporary, "wb") as file:
-                np.savez(file, **{key: value for key, value in fields.items() if value is not None})
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        known = {field: value for field, value in fields.items() if value is not None}
+        files.write_arrays(pathlib.Path(path), known)
 
     def take(self, indices):
         """Returns the data set of some examples: positions, a slice or a boolean mask.

@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 
+import numpy as np
+
 
 def write(path, writer):
-    """Writes a file whole or not at all.
+    """Writes a file whole or not at all, under a name of this process's own until it is on the disk.
 
     Args:
         path: The file.
@@ -17,9 +19,21 @@ def write(path, writer):
     scratch = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
     try:
         writer(scratch)
+        with open(scratch, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def write_arrays(path, arrays):
+    """Writes arrays, a dict, in NumPy's format, whatever the ending of the path."""
+
+    def writer(scratch):
+        with open(scratch, "wb") as file:
+            np.savez(file, **arrays)
+
+    write(path, writer)
 
 
 def write_json(path, value):

@@ -179,8 +179,8 @@ class Valen(LabelEnhancement):
         mean = dirichlet.mean(concentration)
         expected_log = dirichlet.expected_log(concentration)
         divergence = dirichlet.kl_to_symmetric(concentration, self.prior_concentration)
-        seed = [self.seed, tf.cast(self.optimizer.iterations, tf.int32)]
-        distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=seed))
+        step = (self.seed, self.optimizer.iterations)
+        distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         trust = self.memory.tables["trust"]
         if self.embedding_is_fixed:

@@ -147,7 +147,8 @@ class ValenAuthors(LabelEnhancement):
     def _sample(self, raw, candidates, index):
         """One draw [batch, classes] of a Dirichlet whose parameters are the masked soft-max and 0.01."""
         concentration = losses.confidence(raw, candidates) + 0.01
-        return tf.exp(dirichlet.log_sample_of(index, concentration, seed=self.step_seed()))
+        step = (self.seed, self.optimizer.iterations)
+        return tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
 
     def _standardized(self, features):
         flat = tf.reshape(tf.cast(features, tf.float32), [-1, self.feature_size])

@@ -99,7 +99,7 @@ class ValenPaper(Valen):
         draws = []
         for draw in range(self.num_samples):
             log_distribution = dirichlet.log_sample_of(
-                index, concentration, seed=self.step_seed(), draw=draw
+                index, concentration, seed=(self.seed, self.optimizer.iterations), draw=draw
             )
             distribution = tf.exp(log_distribution)
             draws.append(

@@ -73,11 +73,6 @@ class LabelEnhancement(PartialLabelModel):
             self.warming_up = not enhancing
             self.make_train_function(force=True)
 
-    def step_seed(self):
-        """A seed [2] that is a function of the step alone: the same in a resumed run."""
-        step = tf.cast(self.optimizer.iterations, tf.int32)
-        return tf.stack([tf.constant(self.seed, tf.int32), step])
-
     # -- the graph ------------------------------------------------------------------------------
 
     def start_memory(self, candidates):

@@ -142,21 +142,25 @@ def _folder_of(name, data_dirs):
 
     spec = SPECS[name]
     if spec.kind == "images":  # a folder of that name may hold other files than TFDS's
-        found = _find(f"{name}/*/dataset_info.json", data_dirs)
-        return None if found is None else str(pathlib.Path(found).parents[2])
-    found = _find(spec.file.rstrip("/"), data_dirs)
-    return None if found is None else str(pathlib.Path(found).parent)
+        found = _folder_with(f"{name}/*/dataset_info.json", data_dirs)
+    else:
+        found = _folder_with(spec.file.rstrip("/"), data_dirs)
+    return None if found is None else str(found)
+
+
+def _folder_with(pattern, data_dirs):
+    """The first of the folders, or of those in them, that has a file of the pattern; none if none has."""
+    for folder in map(pathlib.Path, data_dirs):
+        for place in (folder, *sorted(folder.glob("*/"))):
+            if any(place.glob(pattern)):
+                return place
+    return None
 
 
 def _find(pattern, data_dirs):
     """The first file of a pattern in the folders or one folder down; none where there is none."""
-    if pattern is None:
-        return None
-    for folder in map(pathlib.Path, data_dirs):
-        found = [*sorted(folder.glob(pattern)), *sorted(folder.glob(f"*/{pattern}"))]
-        if found:
-            return str(found[0])
-    return None
+    folder = _folder_with(pattern, data_dirs) if pattern else None
+    return None if folder is None else str(min(folder.glob(pattern)))
 
 
 def _shortened(config, epochs, examples):

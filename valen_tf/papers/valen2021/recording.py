@@ -19,8 +19,6 @@ from valen_tf.methods import card, is_classical, own_name
 from valen_tf.papers.valen2021 import paper, records
 from valen_tf.runs.config import Config, config_from, effective
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-
 
 def execute(run, folder):
     """Trains one run and records it, unless that was done or another process is at it.
@@ -65,22 +63,24 @@ def is_done(run, folder):
 
 def _path(run, folder):
     """The file of the run's record: under its method's name, unless it is there under another one."""
-    others = card(run.config.method).aliases
-    names = [run.name, *map(run.name_as, others)]
-    paths = [pathlib.Path(folder) / "records" / f"{name}.json" for name in names]
+    paths = [pathlib.Path(folder) / "records" / f"{name}.json" for name in _names(run)]
     return next((path for path in paths if path.exists()), paths[0])
 
 
+def _names(run):
+    """The names that the run's record may have: by its method's name, and by its aliases."""
+    return [run.name, *map(run.name_as, card(run.config.method).aliases)]
+
+
 def _stored(run, folder):
-    """The run's record as it was written, or none."""
+    """The run's record as it was written, in a file of its own or in that of its table, or none."""
     path = _path(run, folder)
     if path.exists():
         stored = json.loads(path.read_text())
     else:
-        known, below = records.packed(path.parents[2]), path.parents[2]
-        names = [run.name, *map(run.name_as, card(run.config.method).aliases)]
-        stored = next((known[name] for name in names if name in known), None)
-        path = below / f"{run.table}.jsonl"
+        path = pathlib.Path(folder) / "records" / f"{run.table}.jsonl"
+        known = records.packed(path)
+        stored = next((known[name] for name in _names(run) if name in known), None)
     if stored is None:
         return None
     advice = "choose another folder with --out, or delete the record to run it again."
@@ -310,16 +310,22 @@ def _versions():
 
 @functools.cache
 def _commit():
-    """The commit of the code, with a + if it was changed since; none outside a clone."""
-    command = ["git", "-C", str(ROOT)]
+    """The commit of the code, with a + if it was changed since; none outside a clone of this project.
+
+    An installed package may lie in somebody else's clone, which does not track this file.
+    """
+    here = pathlib.Path(__file__)
+
+    def git(*arguments):
+        command = ["git", "-C", str(here.parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     try:
-        head = subprocess.run([*command, "rev-parse", "--short=12", "HEAD"], capture_output=True)
-        changed = subprocess.run(
-            [*command, "status", "--porcelain", "--", "valen_tf", "configs"], capture_output=True
-        )
-    except FileNotFoundError:
+        git("ls-files", "--error-unmatch", here.name)
+        changed = git("status", "--porcelain", "--", ":/valen_tf", ":/configs")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (FileNotFoundError, subprocess.CalledProcessError):
         return None
-    return head.stdout.decode().strip() + ("+" if changed.stdout.strip() else "") or None
 
 
 def _reset_peak():

@@ -30,6 +30,7 @@ recover them `distributions` and `candidates` [examples, classes], `train_labels
 `images` [examples, ...].
 """
 
+import functools
 import json
 import pathlib
 
@@ -113,6 +114,8 @@ def read(folder):
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is not a record of a run: {error}") from error
         run = _run(record)
+        if path.suffix == ".jsonl" and seen.get(run, path).suffix == ".json":
+            continue  # a file of its own takes the place of the line
         require(run not in seen, "A run must have one record", f"{seen.get(run)} and {path}")
         seen[run] = path
         own = path if path.suffix == ".json" else folder / f"{name_of(record)}.json"
@@ -121,10 +124,15 @@ def read(folder):
 
 
 def _texts(folder):
-    for path in sorted(folder.rglob("*.json")):
+    for path in _own_files(folder):
         yield path, path.read_text()
     for path in sorted(folder.glob("*.jsonl")):
         yield from ((path, line) for line in path.read_text().splitlines())
+
+
+def _own_files(folder):
+    # A process that was killed while it wrote may have left a part of a file.
+    return sorted(path for path in folder.rglob("*.json") if ".partial" not in path.name)
 
 
 def name_of(record):
@@ -138,10 +146,16 @@ def name_of(record):
     return f"{record['table']}/{record['data']}/{record['method']}{rate}-{record['trial']}"
 
 
-def packed(folder):
-    """The records in the `.jsonl` files of a folder: name -> record."""
-    lines = [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-    return {name_of(record): record for record in map(json.loads, lines)}
+def packed(path):
+    """The records in the `.jsonl` file of a table: name -> record; none where there is no file."""
+    return _lines(path, path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@functools.lru_cache(maxsize=16)
+def _lines(path, modified):
+    """As `packed`; a grid asks for the same file for every run."""
+    found = map(json.loads, path.read_text().splitlines())
+    return {name_of(record): record for record in found}
 
 
 def pack(folder):
@@ -156,8 +170,10 @@ def pack(folder):
         The number of records.
     """
     folder = pathlib.Path(folder)
-    found = packed(folder)
-    own = {path: check(json.loads(path.read_text())) for path in folder.rglob("*.json")}
+    found = {}
+    for path in folder.glob("*.jsonl"):
+        found |= packed(path)
+    own = {path: check(json.loads(path.read_text())) for path in _own_files(folder)}
     found |= {name_of(record): record for record in own.values()}
     for table in sorted({record["table"] for record in found.values()}):
         lines = [json.dumps(found[name]) for name in sorted(found) if found[name]["table"] == table]
