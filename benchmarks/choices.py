@@ -101,8 +101,8 @@ def held_out_parts(name, options):
     import valen_tf as vt
 
     folds = vt.datasets.load(name, options.folder).folds(5, seed=options.seed)[: options.folds]
-    labelled = folds[0][0].average_candidates == 1
-    for procedure in options.procedures if labelled else [None]:
+    labeled = folds[0][0].average_candidates == 1
+    for procedure in options.procedures if labeled else [None]:
         pairs = []
         for fold, (train, _) in enumerate(folds):
             if procedure is not None:

@@ -169,8 +169,8 @@ def cost(method, options):
     if name == "synthetic":  # 15,000 training examples and a fold's worth of new ones
         rng = np.random.default_rng(0)
         labels = np.arange(18_750) % 100
-        centres = rng.normal(size=(100, 300))
-        features = (centres[labels] + 3 * rng.normal(size=(18_750, 300))).astype(np.float32)
+        centers = rng.normal(size=(100, 300))
+        features = (centers[labels] + 3 * rng.normal(size=(18_750, 300))).astype(np.float32)
         sets = vt.candidates.uniform(labels, 100, flip_probability=0.05, seed=0)
         data = vt.PartialLabelDataset(features, sets, labels)
         train, test = data.take(slice(15_000)), data.take(slice(15_000, None)).revealed()

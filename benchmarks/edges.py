@@ -38,8 +38,8 @@ def dataset(share, *, num_examples=2000, flip=0.4, seed=0):
     )
     angle = np.random.default_rng(seed + 1).normal(size=(cliques.max() + CLASSES, 2)) * 1e3
     places = angle[cliques + place] + rng.normal(size=(num_examples, 2))
-    centres = np.random.default_rng(0).normal(size=(CLASSES, SIGNAL))
-    signal = centres[labels] + 1.2 * rng.normal(size=(num_examples, SIGNAL))
+    centers = np.random.default_rng(0).normal(size=(CLASSES, SIGNAL))
+    signal = centers[labels] + 1.2 * rng.normal(size=(num_examples, SIGNAL))
     candidates = vt.candidates.uniform(labels, CLASSES, flip_probability=flip, seed=seed)
     features = np.concatenate([signal, places], axis=1).astype(np.float32)
     return vt.PartialLabelDataset(features, candidates, labels)

@@ -51,9 +51,9 @@ def main():
     supervised.compile(
         optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
     )
-    labelled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
-    labelled = labelled.prefetch(2)  # as `batches` does, or the map would wait for the step
-    supervised.fit(labelled, epochs=1, verbose=0)
+    labeled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
+    labeled = labeled.prefetch(2)  # as `batches` does, or the map would wait for the step
+    supervised.fit(labeled, epochs=1, verbose=0)
     after_supervised = _peak_gigabytes()
 
     batches = dataset.batches(_BATCH_SIZE)
@@ -75,7 +75,7 @@ def main():
 
     plain, others = [], {name: [] for name in models}
     for _ in range(options.rounds):
-        supervised.fit(labelled, epochs=1, callbacks=[clock], verbose=0)
+        supervised.fit(labeled, epochs=1, callbacks=[clock], verbose=0)
         plain.append((clock.seconds, clock.cpu_seconds))
         for name, times in others.items():
             times.append(epoch(name))
@@ -193,18 +193,18 @@ def _dataset(options):
     return vt.PartialLabelDataset(features, candidates, labels)
 
 
-def _recall(embeddings, neighbours):
+def _recall(embeddings, neighbors):
     """Share of the true nearest neighbours that were found, of a thousand examples."""
     import faiss
     import numpy as np
 
     sample = np.random.default_rng(0).permutation(len(embeddings))[:1000]
-    _, truth = faiss.knn(embeddings[sample], embeddings, neighbours.shape[1] + 1)
+    _, truth = faiss.knn(embeddings[sample], embeddings, neighbors.shape[1] + 1)
     found = 0
     for row, near in zip(sample, truth, strict=True):
-        near = near[near != row][: neighbours.shape[1]]
-        found += np.isin(near, neighbours[row]).sum()
-    return found / neighbours[sample].size
+        near = near[near != row][: neighbors.shape[1]]
+        found += np.isin(near, neighbors[row]).sum()
+    return found / neighbors[sample].size
 
 
 def _peak_gigabytes():

@@ -101,8 +101,8 @@ for (top, bottom), row in zip(axes.T, rows, strict=True):
     top.imshow(train.features[row].reshape(8, 8), cmap="gray_r")
     top.axis("off")
     labels = np.flatnonzero(train.candidates[row])
-    colours = ["tab:orange" if label == train.labels[row] else "tab:blue" for label in labels]
-    bottom.bar(labels.astype(str), distributions[row, labels], color=colours)
+    colors = ["tab:orange" if label == train.labels[row] else "tab:blue" for label in labels]
+    bottom.bar(labels.astype(str), distributions[row, labels], color=colors)
     bottom.set_ylim(0, 1)
     bottom.set_xlabel("candidate")
 axes[1, 0].set_ylabel("probability")

@@ -77,8 +77,8 @@ print("predicted:", flowers.class_names[model.predict(test.features[:1], verbose
 # the approximated accuracy say how a model does:
 
 # %%
-unlabelled = vt.PartialLabelDataset.from_frame(frame.drop(columns="species"))
-train, held_out = unlabelled.split(0.3, seed=0)
+unlabeled = vt.PartialLabelDataset.from_frame(frame.drop(columns="species"))
+train, held_out = unlabeled.split(0.3, seed=0)
 model = vt.Valen(
     vt.networks.linear(train.feature_shape, train.num_classes, moments=train.moments())
 )

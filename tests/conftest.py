@@ -40,8 +40,8 @@ def blobs(num_examples=120, num_classes=3, *, spread=0.6, flip=0.4, seed=0):
     """Separable clusters with uniform candidate sets."""
     rng = np.random.default_rng(seed)
     labels = np.arange(num_examples) % num_classes
-    centres = 3 * np.eye(num_classes)
-    features = centres[labels] + spread * rng.normal(size=(num_examples, num_classes))
+    centers = 3 * np.eye(num_classes)
+    features = centers[labels] + spread * rng.normal(size=(num_examples, num_classes))
     candidates = vt.candidates.uniform(labels, num_classes, flip_probability=flip, seed=seed)
     return vt.PartialLabelDataset(features.astype(np.float32), candidates, labels)
 

@@ -23,19 +23,19 @@ HELD_OUT = blobs(13, seed=1).revealed()
 BATCH = 12  # the last batch is one example, so that a replica has none
 
 
-def network(*normalisation):
+def network(*normalization):
     layers = keras.layers
     return keras.Sequential(
         [
             keras.Input(DATA.feature_shape),
             layers.Dense(8, activation="relu"),
-            *normalisation,
+            *normalization,
             layers.Dense(DATA.num_classes),
         ]
     )
 
 
-def regularised():
+def regularized():
     return vt.networks.linear(DATA.feature_shape, DATA.num_classes, weight_decay=1e-2)
 
 
@@ -45,7 +45,7 @@ CASES = {
     "valen_authors": lambda: vt.baselines.ValenAuthors(
         network(), num_neighbors=3, graph_weight=0.0
     ),
-    "proden": lambda: vt.baselines.Proden(regularised()),
+    "proden": lambda: vt.baselines.Proden(regularized()),
     "rc": lambda: vt.baselines.RC(network()),
     "cc": lambda: vt.baselines.CC(network()),
     "clpl_softmax": lambda: vt.baselines.SoftmaxCLPL(network()),

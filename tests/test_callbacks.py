@@ -24,7 +24,10 @@ def test_a_users_own_replaces_the_default_one():
     resume = Resume("unused.npz")
     callbacks = model._all_callbacks([resume, mine])
     assert [type(callback).__name__ for callback in callbacks] == [
-        *("WarmUp", "GraphRebuild", "_Epochs", "Resume")
+        "WarmUp",
+        "GraphRebuild",
+        "_Epochs",
+        "Resume",
     ]
     assert callbacks[1] is mine
     assert names(model, mine) == ["WarmUp", "GraphRebuild", "_Epochs"]

@@ -31,7 +31,7 @@ def wrong(matrix, labels):
 
 
 @st.composite
-def labelled(draw, low=0.0):
+def labeled(draw, low=0.0):
     """Labels with a matrix of numbers in [low, 1] of any small shape."""
     classes = draw(st.integers(2, 6))
     size = draw(st.integers(1, 12))
@@ -46,7 +46,7 @@ def labelled(draw, low=0.0):
 
 
 @relaxed
-@given(labelled(), st.integers(0, 2**32))
+@given(labeled(), st.integers(0, 2**32))
 def test_draw_gives_sets_with_the_true_label(example, seed):
     labels, flips = example
     sets = generators.draw(labels, flips, seed=seed)
@@ -149,7 +149,7 @@ def test_rescaled_form_by_hand():
 
 
 @relaxed
-@given(labelled())
+@given(labeled())
 def test_paper_form_has_the_strongest_wrong_label_at_one(example):
     labels, scores = example
     flips = generators.flip_probabilities(labels, scores)
@@ -162,7 +162,7 @@ def test_paper_form_has_the_strongest_wrong_label_at_one(example):
 
 
 @relaxed
-@given(labelled(), st.floats(0, 1))
+@given(labeled(), st.floats(0, 1))
 def test_rescaled_rows_have_the_mean_rate_unless_clipped(example, rate):
     labels, scores = example
     flips = generators.flip_probabilities(labels, scores, mean_rate=rate)
@@ -288,7 +288,7 @@ def test_from_scores_takes_unsigned_scores_and_float32_thresholds():
 
 
 @relaxed
-@given(labelled(), st.data())
+@given(labeled(), st.data())
 def test_top_k_takes_exactly_k_of_the_best(example, data):
     labels, scores = example
     top_k = data.draw(st.integers(1, scores.shape[1]))

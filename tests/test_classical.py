@@ -52,12 +52,12 @@ def test_nnls_is_scipys(rows, variables, scale, seed):
     assert (ours >= 0).all()
 
 
-def test_nnls_on_near_neighbours_is_scipys():
+def test_nnls_on_near_neighbors_is_scipys():
     # What IPAL solves: columns that are almost parallel.
     rng = np.random.default_rng(0)
-    centres = rng.normal(5, 1, size=(300, 30, 1))
-    matrices = centres + 0.05 * rng.normal(size=(300, 30, 10))
-    targets = centres[:, :, 0] + 0.05 * rng.normal(size=(300, 30))
+    centers = rng.normal(5, 1, size=(300, 30, 1))
+    matrices = centers + 0.05 * rng.normal(size=(300, 30, 10))
+    targets = centers[:, :, 0] + 0.05 * rng.normal(size=(300, 30))
     weights = nonnegative_least_squares(matrices, targets)
     np.testing.assert_allclose(weights, loop(matrices, targets), atol=1e-8)
 
@@ -237,7 +237,7 @@ def test_plknn_is_a_plain_loop():
     np.testing.assert_allclose(model.predict_proba(queries).sum(axis=1), 1)
 
 
-def test_plknn_with_duplicates_and_with_one_neighbour():
+def test_plknn_with_duplicates_and_with_one_neighbor():
     same = np.zeros((6, 2))
     model = baselines.PLKNN(num_neighbors=3).fit(same, np.eye(2)[[0] * 6].astype(int))
     np.testing.assert_array_equal(model.predict_proba(same), [[1, 0]] * 6)
@@ -324,10 +324,10 @@ def test_regression_without_tube_is_kernel_ridge():
     kernel, targets = kernel_problem()
     dual, intercept = plle.multi_output_regression(kernel.copy(), targets, 0 * targets, 3.0, 0.0)
     # An intercept without penalty is the regression of centred targets on the centred kernel.
-    centred = KernelCenterer().fit_transform(kernel)
-    ridge = KernelRidge(alpha=1 / 6, kernel="precomputed").fit(centred, targets - targets.mean(0))
+    centered = KernelCenterer().fit_transform(kernel)
+    ridge = KernelRidge(alpha=1 / 6, kernel="precomputed").fit(centered, targets - targets.mean(0))
     np.testing.assert_allclose(
-        kernel @ dual + intercept, ridge.predict(centred) + targets.mean(0), atol=1e-8
+        kernel @ dual + intercept, ridge.predict(centered) + targets.mean(0), atol=1e-8
     )
 
 

@@ -96,7 +96,7 @@ def test_data_of_another_type_are_refused(method, data):
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS)
-def test_too_few_examples_for_the_neighbours_are_refused(name):
+def test_too_few_examples_for_the_neighbors_are_refused(name):
     method = clone(METHODS[name]).set_params(num_neighbors=10)
     with pytest.raises(ValueError, match="`num_neighbors`.*num_neighbors=10 with 10 examples"):
         method.fit(np.random.default_rng(0).normal(size=(10, 3)), np.ones((10, 3)))

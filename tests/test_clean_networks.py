@@ -40,7 +40,7 @@ def test_the_default_clean_network_grows_with_the_images():
         train_clean_network(small, network="vit")
 
 
-def normalisation(rng, name, width):
+def normalization(rng, name, width):
     return {
         f"{name}.weight": rng.normal(1, 0.2, width),
         f"{name}.bias": rng.normal(0, 0.2, width),
@@ -64,7 +64,7 @@ def torch_mlp(widths=(12, 7, 5, 4), seed=0):
     for layer, (size, width) in enumerate(itertools.pairwise(widths), start=1):
         weights[f"L{layer}.weight"] = rng.normal(0, 1, (width, size)) / np.sqrt(size)
         if width is not widths[-1]:
-            weights |= normalisation(rng, f"bn{layer}", width)
+            weights |= normalization(rng, f"bn{layer}", width)
     weights[f"L{len(widths) - 1}.bias"] = rng.normal(size=widths[-1])
     return as_float32(weights)
 
@@ -75,25 +75,25 @@ def torch_resnet32(channels=3, num_classes=4, seed=0):
     def kernel(out, size, width):
         return rng.normal(0, 1, (out, size, width, width)) * np.sqrt(1 / (size * width**2))
 
-    weights = {"conv1.weight": kernel(16, channels, 3), **normalisation(rng, "bn1", 16)}
+    weights = {"conv1.weight": kernel(16, channels, 3), **normalization(rng, "bn1", 16)}
     size = 16
     for stage, width in enumerate((16, 32, 64), start=1):
         for block in range(5):
             name = f"layer{stage}.{block}"
             weights[f"{name}.conv1.weight"] = kernel(width, size, 3)
-            weights |= normalisation(rng, f"{name}.bn1", width)
+            weights |= normalization(rng, f"{name}.bn1", width)
             weights[f"{name}.conv2.weight"] = kernel(width, width, 3)
-            weights |= normalisation(rng, f"{name}.bn2", width)
+            weights |= normalization(rng, f"{name}.bn2", width)
             if size != width:
                 weights[f"{name}.downsample.0.weight"] = kernel(width, size, 1)
-                weights |= normalisation(rng, f"{name}.downsample.1", width)
+                weights |= normalization(rng, f"{name}.downsample.1", width)
             size = width
     weights["fc.weight"] = rng.normal(size=(num_classes, 64))
     weights["fc.bias"] = rng.normal(size=num_classes)
     return as_float32(weights)
 
 
-def normalised(weights, name, hidden, axes):
+def normalized(weights, name, hidden, axes):
     """PyTorch's batch normalisation at inference; the channels are axis 1."""
     weight, bias, mean, variance = (
         weights[f"{name}.{part}"].reshape(-1, *(1,) * axes)
@@ -115,23 +115,23 @@ def mlp_forward(weights, hidden):
     depth = max(int(key[1]) for key in weights if key.startswith("L"))
     for layer in range(1, depth):
         hidden = hidden @ weights[f"L{layer}.weight"].T
-        hidden = np.maximum(normalised(weights, f"bn{layer}", hidden, 0), 0)
+        hidden = np.maximum(normalized(weights, f"bn{layer}", hidden, 0), 0)
     return hidden @ weights[f"L{depth}.weight"].T + weights[f"L{depth}.bias"]
 
 
 def resnet32_forward(weights, hidden):
     hidden = convolved(weights["conv1.weight"], hidden)
-    hidden = np.maximum(normalised(weights, "bn1", hidden, 2), 0)
+    hidden = np.maximum(normalized(weights, "bn1", hidden, 2), 0)
     for name in (f"layer{stage}.{block}" for stage in (1, 2, 3) for block in range(5)):
         shortcut, strides = hidden, 1
         if f"{name}.downsample.0.weight" in weights:
             strides = 2
             shortcut = convolved(weights[f"{name}.downsample.0.weight"], hidden, 2)
-            shortcut = normalised(weights, f"{name}.downsample.1", shortcut, 2)
+            shortcut = normalized(weights, f"{name}.downsample.1", shortcut, 2)
         hidden = convolved(weights[f"{name}.conv1.weight"], hidden, strides)
-        hidden = np.maximum(normalised(weights, f"{name}.bn1", hidden, 2), 0)
+        hidden = np.maximum(normalized(weights, f"{name}.bn1", hidden, 2), 0)
         hidden = convolved(weights[f"{name}.conv2.weight"], hidden)
-        hidden = np.maximum(normalised(weights, f"{name}.bn2", hidden, 2) + shortcut, 0)
+        hidden = np.maximum(normalized(weights, f"{name}.bn2", hidden, 2) + shortcut, 0)
     return hidden.mean(axis=(2, 3)) @ weights["fc.weight"].T + weights["fc.bias"]
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_holds_no_arrays_is_refused_by_name(tmp_path):
         load_clean_network(tmp_path / "absent.npz", normalization="mnist")
 
 
-def test_features_and_normalisation_must_suit_the_file(tmp_path):
+def test_features_and_normalization_must_suit_the_file(tmp_path):
     np.savez(tmp_path / "mlp.npz", **torch_mlp())
     with pytest.raises(ValueError, match=r"mlp.npz is a network for 12 features.*\(5, 2\)"):
         load_clean_network(tmp_path / "mlp.npz", normalization="mnist", feature_shape=(5, 2))

@@ -116,7 +116,7 @@ def test_a_batch_of_one_trains(method):
         (vt.ValenPaper, keras.optimizers.SGD, 1e-2),
     ],
 )
-def test_the_default_optimiser_is_that_of_the_literature(method, optimizer, rate):
+def test_the_default_optimizer_is_that_of_the_literature(method, optimizer, rate):
     model = method(vt.networks.linear((2,), 3))
     model.compile()
     assert type(model.optimizer) is optimizer

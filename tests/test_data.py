@@ -513,7 +513,7 @@ def test_moments_are_numpy_moments_across_blocks(shape, axes):
     np.testing.assert_allclose(std, features.astype(np.float64).std(axis=axes), rtol=1e-6)
 
 
-def test_images_are_standardised_by_channel():
+def test_images_are_standardized_by_channel():
     images = np.random.default_rng(0).integers(0, 256, size=(50, 4, 4, 3), dtype=np.uint8)
     images[..., 2] = 7
     mean, std = PartialLabelDataset(images, np.ones((50, 2))).moments()
@@ -538,7 +538,7 @@ def test_constant_features_are_left_at_zero(dtype):
 
 @relaxed
 @given(arrays(np.float32, (6, 2), elements=st.floats(-100, 100, width=32)))
-def test_standardisation_is_fitted_on_the_first_alone(extra):
+def test_standardization_is_fitted_on_the_first_alone(extra):
     train, test = make(20, shape=(2,)), PartialLabelDataset(extra, np.ones((6, 4)))
     scaled, other = train.standardized(test)
     assert same(scaled, train.standardized())

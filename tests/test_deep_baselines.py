@@ -401,8 +401,8 @@ def test_the_authors_objective_worked_out_in_numpy(authors):
     probability = 1 / (1 + np.exp(-d))  # the sample itself serves as logit
     likelihood = sets * np.log(probability) + (1 - sets) * np.log(1 - probability)
     expected["label_reconstruction"] = 0.01 * -likelihood.mean(axis=1)
-    neighbours = vt.graph.nearest_neighbors(dataset.features, 3)
-    block = np.array([[i == j or j in neighbours[i] for j in index] for i in index]) / 4
+    neighbors = vt.graph.nearest_neighbors(dataset.features, 3)
+    block = np.array([[i == j or j in neighbors[i] for j in index] for i in index]) / 4
     rebuilt = np.exp(log_softmax(1 / (1 + np.exp(-d @ d.T))))
     expected["graph_reconstruction"] = ((rebuilt - block) ** 2).mean(axis=1)
     concentration = tf.constant(np.clip(np.exp(raw / 4), 0.01, 30), tf.float32)
@@ -452,7 +452,7 @@ def test_the_authors_graph_is_built_once_and_small():
     assert max(table.numpy().size for table in model.memory.tables.values()) < 60 * 60
 
 
-def test_the_authors_graph_has_self_loops_before_its_rows_are_normalised(authors):
+def test_the_authors_graph_has_self_loops_before_its_rows_are_normalized(authors):
     model, dataset = authors
     parts = (model.memory[f"graph_{name}"].numpy() for name in ("values", "columns", "row_ends"))
     stored = scipy.sparse.csr_array(tuple(parts), shape=(60, 60)).toarray()

@@ -210,8 +210,8 @@ def test_sample_gradients_average_out_over_many_classes(scale, repeats):
 @pytest.mark.parametrize("prior", [0.01, 1.0])
 def test_kl_is_the_mean_log_ratio(scale, prior):
     def log_density(log_distribution, concentration):
-        normaliser = special.gammaln(concentration.sum()) - special.gammaln(concentration).sum()
-        return normaliser + ((concentration - 1) * log_distribution).sum(-1)
+        normalizer = special.gammaln(concentration.sum()) - special.gammaln(concentration).sum()
+        return normalizer + ((concentration - 1) * log_distribution).sum(-1)
 
     log_distribution, _ = draws(scale)
     ratio = log_density(log_distribution, scale * PROPORTIONS)

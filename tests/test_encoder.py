@@ -14,57 +14,57 @@ from valen_tf.methods.valen import GraphEncoder
 def case():
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(200, 12)).astype(np.float32)
-    normalised = graph.normalize(graph.adjacency(graph.nearest_neighbors(inputs, 6)))
+    normalized = graph.normalize(graph.adjacency(graph.nearest_neighbors(inputs, 6)))
     encoder = GraphEncoder(5, hidden_units=16, seed=3)
-    encoder.build([inputs.shape, normalised.shape])
+    encoder.build([inputs.shape, normalized.shape])
     for variable in encoder.trainable_variables:  # biases start at zero, which would hide them
         variable.assign(rng.normal(size=variable.shape))
-    return inputs, normalised, encoder
+    return inputs, normalized, encoder
 
 
-def block_outputs(encoder, normalised, propagated, index):
+def block_outputs(encoder, normalized, propagated, index):
     nodes, rows = graph.block(
-        tf.constant(normalised.indptr, tf.int64),
-        tf.constant(normalised.indices, tf.int32),
-        tf.constant(normalised.data),
+        tf.constant(normalized.indptr, tf.int64),
+        tf.constant(normalized.indices, tf.int32),
+        tf.constant(normalized.data),
         index,
     )
     return encoder.block(tf.gather(propagated, nodes), rows)
 
 
 def test_call_is_the_papers_formula(case):
-    inputs, normalised, encoder = case
+    inputs, normalized, encoder = case
     w0, b0, w1, b1 = (variable.numpy() for variable in encoder.trainable_variables)
-    dense = normalised.toarray()
+    dense = normalized.toarray()
     expected = dense @ np.maximum(dense @ inputs @ w0 + b0, 0) @ w1 + b1
-    actual = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+    actual = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalized)])
     np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64, 200])
 def test_batches_give_exactly_the_whole_graphs_output(case, batch_size):
-    inputs, normalised, encoder = case
-    whole = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)]).numpy()
-    propagated = tf.constant(normalised @ inputs)
+    inputs, normalized, encoder = case
+    whole = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalized)]).numpy()
+    propagated = tf.constant(normalized @ inputs)
     order = np.random.default_rng(1).permutation(200)
     for start in range(0, 200, batch_size):
         index = order[start : start + batch_size]
-        actual = block_outputs(encoder, normalised, propagated, tf.constant(index))
+        actual = block_outputs(encoder, normalized, propagated, tf.constant(index))
         np.testing.assert_allclose(actual, whole[index], atol=1e-5, rtol=1e-5)
 
 
 def test_gradients_of_batches_add_up_to_the_whole_graphs(case):
-    inputs, normalised, encoder = case
+    inputs, normalized, encoder = case
     variables = encoder.trainable_variables
     with tf.GradientTape() as tape:
-        outputs = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+        outputs = encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalized)])
         loss = tf.reduce_sum(tf.sin(outputs))
     whole = tape.gradient(loss, variables)
-    propagated = tf.constant(normalised @ inputs)
+    propagated = tf.constant(normalized @ inputs)
     total = [tf.zeros_like(gradient) for gradient in whole]
     for index in np.split(np.arange(200), 4):
         with tf.GradientTape() as tape:
-            outputs = block_outputs(encoder, normalised, propagated, tf.constant(index))
+            outputs = block_outputs(encoder, normalized, propagated, tf.constant(index))
             loss = tf.reduce_sum(tf.sin(outputs))
         total = [a + b for a, b in zip(total, tape.gradient(loss, variables), strict=True)]
     for actual, expected in zip(total, whole, strict=True):

@@ -222,7 +222,11 @@ def test_texts_are_split_before_they_become_numbers(monkeypatch):
 def test_a_run_folder_holds_what_it_should(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
-        *("config.yaml", "history.json", "model.keras", "schema.json", "summary.json"),
+        "config.yaml",
+        "history.json",
+        "model.keras",
+        "schema.json",
+        "summary.json",
         "label_distributions.csv",
     }
     summary = json.loads((run / "summary.json").read_text())

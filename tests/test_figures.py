@@ -45,20 +45,26 @@ DRAWINGS = {
     ),
     "distributions": (
         lambda stem: figures.label_distributions(
-            *(DISTRIBUTIONS[:3], CANDIDATES[:3], LABELS[:3], stem),
+            DISTRIBUTIONS[:3],
+            CANDIDATES[:3],
+            LABELS[:3],
+            stem,
             class_names=["ant", "bee", "cat", "dog"],
         ),
         ["ant", "dog", "degree", "candidate", "true label"],
     ),
     "grey images": (
         lambda stem: figures.label_distributions(
-            *(DISTRIBUTIONS[:3], CANDIDATES[:3], LABELS[:3], stem), images=RNG.random((3, 8, 8, 1))
+            DISTRIBUTIONS[:3], CANDIDATES[:3], LABELS[:3], stem, images=RNG.random((3, 8, 8, 1))
         ),
         ["0", "3", "degree"],
     ),
     "colour images": (
         lambda stem: figures.label_distributions(
-            *(DISTRIBUTIONS[:1], CANDIDATES[:1], LABELS[:1], stem),
+            DISTRIBUTIONS[:1],
+            CANDIDATES[:1],
+            LABELS[:1],
+            stem,
             images=RNG.integers(0, 255, (1, 8, 8, 3), np.uint8),
         ),
         ["degree"],
@@ -186,10 +192,10 @@ def test_bad_arguments_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_colours_can_be_told_apart_without_colour():
+def test_colors_can_be_told_apart_without_color():
     # Relative luminance: the two lines of the paper's figures also differ in a black-and-white copy.
-    def luminance(colour):
-        return np.dot(matplotlib.colors.to_rgb(colour), (0.2126, 0.7152, 0.0722))
+    def luminance(color):
+        return np.dot(matplotlib.colors.to_rgb(color), (0.2126, 0.7152, 0.0722))
 
     assert abs(luminance(plotting.BLUE) - luminance(plotting.ORANGE)) > 0.2
 

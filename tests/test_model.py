@@ -268,9 +268,9 @@ def test_bad_data_are_refused_before_training(kind):
 def test_validation_data_of_another_form_are_refused():
     dataset = blobs(30)
     model = compiled(vt.Valen, dataset)
-    unlabelled = tf.data.Dataset.from_tensor_slices(dataset.features).batch(10)
+    unlabeled = tf.data.Dataset.from_tensor_slices(dataset.features).batch(10)
     with pytest.raises(ValueError, match="data set of batches"):
-        model.fit(dataset, validation_data=unlabelled, verbose=0)
+        model.fit(dataset, validation_data=unlabeled, verbose=0)
     outside = tf.data.Dataset.from_tensor_slices((dataset.features, np.full(30, 3))).batch(10)
     with pytest.raises(tf.errors.InvalidArgumentError, match="a label from 0 to 2"):
         model.evaluate(outside, verbose=0)

@@ -22,7 +22,7 @@ def test_any_feature_shape_gives_logits(make, shape):
 
 
 @pytest.mark.parametrize("shape", [(6,), (3, 2)])
-def test_moments_standardise_inside_the_network(shape):
+def test_moments_standardize_inside_the_network(shape):
     rng = np.random.default_rng(0)
     features = rng.normal(5, 3, size=(50, *shape)).astype(np.float32)
     mean, std = features.mean(axis=0), features.std(axis=0)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from conftest import METHODS, blobs, compiled, schedule_of
 
 import valen_tf as vt
-from valen_tf.graph import search as neighbours
+from valen_tf.graph import search as neighbors
 
 
 def network(dataset):
@@ -123,15 +123,15 @@ def test_a_resumed_run_ends_with_the_same_numbers(stop, tmp_path):
 
 
 def test_a_graph_that_starts_from_the_previous_one_resumes_to_the_bit(tmp_path, monkeypatch):
-    monkeypatch.setattr(neighbours, "EXACT_LIMIT", 10)  # as if 70 examples were many
+    monkeypatch.setattr(neighbors, "EXACT_LIMIT", 10)  # as if 70 examples were many
     starts = []
-    search = neighbours.search
+    search = neighbors.search
 
     def recorded(*args, previous, **kwargs):
         starts.append(previous is not None)
         return search(*args, previous=previous, **kwargs)
 
-    monkeypatch.setattr(neighbours, "search", recorded)
+    monkeypatch.setattr(neighbors, "search", recorded)
     resumes_to_the_same_numbers(vt.Valen, 7, StopAfter(4, batch=1), tmp_path)
     assert starts.count(True) > 2
 
@@ -198,9 +198,17 @@ def test_the_state_of_a_run_on_other_data_is_refused(tmp_path):
 
 def start(folder):
     command = [
-        *(sys.executable, "-m", "valen_tf.cli", "train", "training.epochs=30"),
-        *("network.hidden_units=[16]", "training.warm_up_epochs=3", "training.rebuild_every=4"),
-        *("data.corruption=uniform", "--out", str(folder)),
+        sys.executable,
+        "-m",
+        "valen_tf.cli",
+        "train",
+        "training.epochs=30",
+        "network.hidden_units=[16]",
+        "training.warm_up_epochs=3",
+        "training.rebuild_every=4",
+        "data.corruption=uniform",
+        "--out",
+        str(folder),
     ]
     root = pathlib.Path(vt.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}

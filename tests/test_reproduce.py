@@ -62,14 +62,20 @@ def test_the_figures_vary_the_flipping_probability():
 
 def test_settings_of_a_methods_runs_stand_in_the_config_file(tmp_path):
     for table, data, correction in (
-        *(("table5", "lost", "none"), ("table3", "yeast", "none"), ("table4", "yeast", "none")),
-        *(("table1", "mnist", "ascent"), ("table2", "cifar10", "ascent")),
+        ("table5", "lost", "none"),
+        ("table3", "yeast", "none"),
+        ("table4", "yeast", "none"),
+        ("table1", "mnist", "ascent"),
+        ("table2", "cifar10", "ascent"),
     ):
         run = grid.runs([table], datasets=[data], methods=["ga"])[0]
         assert run.config.settings == {"correction": correction}
     for table, data, gamma, correct in (
-        *(("table1", "kmnist", 5, 1), ("table1", "cifar10", 10, 0.2), ("table2", "cifar10", 10, 1)),
-        *(("table5", "lost", 20, 1), ("table5", "yahoo_news", 20, 0.2)),
+        ("table1", "kmnist", 5, 1),
+        ("table1", "cifar10", 10, 0.2),
+        ("table2", "cifar10", 10, 1),
+        ("table5", "lost", 20, 1),
+        ("table5", "yahoo_news", 20, 0.2),
     ):
         settings = grid.runs([table], datasets=[data], methods=["valen_authors"])[0].config.settings
         assert (settings["compatibility_weight"], settings["correct"]) == (gamma, correct)
@@ -488,9 +494,26 @@ def test_what_is_not_at_hand_is_named(tmp_path):
 
 def command(folder, real_data, *more):
     return [
-        *(sys.executable, "-m", "valen_tf.cli", "reproduce", "table4", "--datasets", "dermatology"),
-        *("--methods", "proden", "plknn", "--trials", "2", "--epochs", "40", "--no-selection"),
-        *("--data-dir", str(real_data), "--out", str(folder), *more),
+        sys.executable,
+        "-m",
+        "valen_tf.cli",
+        "reproduce",
+        "table4",
+        "--datasets",
+        "dermatology",
+        "--methods",
+        "proden",
+        "plknn",
+        "--trials",
+        "2",
+        "--epochs",
+        "40",
+        "--no-selection",
+        "--data-dir",
+        str(real_data),
+        "--out",
+        str(folder),
+        *more,
     ]
 
 
@@ -531,18 +554,26 @@ def test_dask_workers_carry_the_grid(dermatology, tmp_path):
     ) as cluster:
         code = cli.main(
             [
-                *(
-                    "reproduce",
-                    "table4",
-                    "--datasets",
-                    "dermatology",
-                    "--methods",
-                    "proden",
-                    "plknn",
-                ),
-                *("--trials", "2", "--epochs", "2", "--no-selection", "--jobs", "2"),
-                *("--data-dir", *map(str, dermatology["data_dirs"])),
-                *("--dask", cluster.scheduler_address, "--out", str(tmp_path / "dask")),
+                "reproduce",
+                "table4",
+                "--datasets",
+                "dermatology",
+                "--methods",
+                "proden",
+                "plknn",
+                "--trials",
+                "2",
+                "--epochs",
+                "2",
+                "--no-selection",
+                "--jobs",
+                "2",
+                "--data-dir",
+                *map(str, dermatology["data_dirs"]),
+                "--dask",
+                cluster.scheduler_address,
+                "--out",
+                str(tmp_path / "dask"),
             ]
         )
     assert code == 0

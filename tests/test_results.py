@@ -75,9 +75,17 @@ def page(folder, tmp_path_factory):
 def test_every_section_is_there(page):
     headings = re.findall(r"^## (.*)$", page.read_text(), re.M)
     assert headings == [
-        *("At a glance", "Where VALEN falls short", "Table 3", "Table 5", "Paired tests"),
-        *("Choice of the epoch", "Overall comparison", "Figures", "Training labels recovered"),
-        *("A closer look at VALEN", "Conditions"),
+        "At a glance",
+        "Where VALEN falls short",
+        "Table 3",
+        "Table 5",
+        "Paired tests",
+        "Choice of the epoch",
+        "Overall comparison",
+        "Figures",
+        "Training labels recovered",
+        "A closer look at VALEN",
+        "Conditions",
     ]
 
 
@@ -279,7 +287,7 @@ def test_a_real_run(tmp_path):
     train, test = vt.datasets.load("digits").split(0.8, seed=0)
     train = vt.corruption.corrupt(train, "uniform", rate=0.3, seed=0)
     network = vt.networks.linear(
-        *(train.feature_shape, train.num_classes), moments=train.moments(), seed=0
+        train.feature_shape, train.num_classes, moments=train.moments(), seed=0
     )
     model = vt.Valen(network, seed=0)
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9))
@@ -307,8 +315,11 @@ def test_a_real_run(tmp_path):
     page = with_pictures(tmp_path / "records", tmp_path)
     shown = {path.stem for path in (tmp_path / "results").iterdir()}
     assert shown == {
-        *("figure-b-digits", "figure-c-digits", "figure-c-digits-distributions"),
-        *("figure-c-digits-candidates", "figure-c-digits-calibration"),
+        "figure-b-digits",
+        "figure-c-digits",
+        "figure-c-digits-distributions",
+        "figure-c-digits-candidates",
+        "figure-c-digits-calibration",
     }
     assert "**(c)** Handwritten digits, uniform procedure" in page.read_text()
     assert "1 trial; 4 epochs instead of 500." in page.read_text()

@@ -142,7 +142,7 @@ def test_the_order_of_records_does_not_matter(lost):
 
 def test_trials_are_paired_by_seed_and_trial(lost):
     others = cell("table5", "msrcv2", "valen", VALEN) + cell(
-        *("table5", "msrcv2", "proden", PRODEN), seed=1
+        "table5", "msrcv2", "proden", PRODEN, seed=1
     )
     frame = tables.summarize(lost + others, "table5")
     assert not row(frame, "proden", "msrcv2")["paired_tested"]
@@ -242,7 +242,7 @@ def test_notes_say_what_is_not_the_papers_protocol():
 
 def test_runs_of_two_rates_are_not_one_cell():
     runs = cell("table1", "mnist", "valen", VALEN) + cell(
-        *("table1", "mnist", "valen", VALEN), rate=0.4, seed=1
+        "table1", "mnist", "valen", VALEN, rate=0.4, seed=1
     )
     with pytest.raises(ValueError, match="runs of one `rate`.*table1, mnist, valen"):
         tables.summarize(runs, "table1")

@@ -12,7 +12,7 @@ import valen_tf as vt
 from valen_tf.graph import trust
 
 
-def opinions(seed, num_examples=200, num_classes=4, own=1.0, neighbours=1.0):
+def opinions(seed, num_examples=200, num_classes=4, own=1.0, neighbors=1.0):
     """Two noisy opinions on random labels, and candidate sets."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(num_classes, size=num_examples)
@@ -21,16 +21,16 @@ def opinions(seed, num_examples=200, num_classes=4, own=1.0, neighbours=1.0):
     sets = vt.candidates.uniform(labels, num_classes, flip_probability=0.3, seed=seed)
     pair = [
         scipy.special.log_softmax(strength * truth + part, axis=1)
-        for strength, part in zip((own, neighbours), noise, strict=True)
+        for strength, part in zip((own, neighbors), noise, strict=True)
     ]
     return *pair, sets
 
 
-def test_the_share_maximises_the_likelihood_of_the_sets():
-    own, neighbours, sets = opinions(0, own=1.5, neighbours=2.5)
+def test_the_share_maximizes_the_likelihood_of_the_sets():
+    own, neighbors, sets = opinions(0, own=1.5, neighbors=2.5)
 
     def objective(a, b):
-        pooled = scipy.special.softmax(a * own + b * neighbours, axis=1)
+        pooled = scipy.special.softmax(a * own + b * neighbors, axis=1)
         likelihood = np.log((pooled * sets).sum(axis=1)).sum()
         return likelihood - ((a - 0.5) ** 2 + (b - 0.5) ** 2) / 2
 
@@ -38,35 +38,34 @@ def test_the_share_maximises_the_likelihood_of_the_sets():
     values = np.array([[objective(a, b) for b in grid] for a in grid])
     best_a, best_b = np.unravel_index(values.argmax(), values.shape)
     expected = grid[best_b] / (grid[best_a] + grid[best_b])
-    assert trust.neighbors_share(own, neighbours, sets) == pytest.approx(expected, abs=0.03)
+    assert trust.neighbors_share(own, neighbors, sets) == pytest.approx(expected, abs=0.03)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.integers(2, 6))
 def test_any_opinions_give_a_share(seed, num_examples, num_classes):
-    own, neighbours, sets = opinions(seed, num_examples, num_classes)
-    share = trust.neighbors_share(own, neighbours, sets)
+    own, neighbors, sets = opinions(seed, num_examples, num_classes)
+    share = trust.neighbors_share(own, neighbors, sets)
     assert 0.0 <= share <= 1.0
     # Who is called whom does not matter.
-    assert trust.neighbors_share(neighbours, own, sets) == pytest.approx(1 - share, abs=1e-3)
+    assert trust.neighbors_share(neighbors, own, sets) == pytest.approx(1 - share, abs=1e-3)
 
 
 def test_full_sets_and_no_sets_say_nothing():
-    own, neighbours, sets = opinions(0)
-    assert trust.neighbors_share(own, neighbours, np.ones_like(sets)) == pytest.approx(0.5)
-    assert trust.neighbors_share(own[:0], neighbours[:0], sets[:0]) == pytest.approx(0.5)
+    own, neighbors, sets = opinions(0)
+    assert trust.neighbors_share(own, neighbors, np.ones_like(sets)) == pytest.approx(0.5)
+    assert trust.neighbors_share(own[:0], neighbors[:0], sets[:0]) == pytest.approx(0.5)
 
 
 def test_the_better_opinion_weighs_more():
     shares = [
-        trust.neighbors_share(*opinions(1, 1000, neighbours=strength))
-        for strength in (0, 0.5, 2, 5)
+        trust.neighbors_share(*opinions(1, 1000, neighbors=strength)) for strength in (0, 0.5, 2, 5)
     ]
     assert shares == sorted(shares)
     assert shares[0] < 0.1 and shares[-1] > 0.7
 
 
-def test_an_examples_own_confidence_is_not_in_its_neighbours_vote():
+def test_an_examples_own_confidence_is_not_in_its_neighbors_vote():
     rng = np.random.default_rng(0)
     adjacency = scipy.sparse.csr_array(np.eye(6) + (rng.random((6, 6)) < 0.4) > 0).astype(float)
     adjacency.setdiag(1.0)

@@ -291,9 +291,19 @@ def test_a_classical_method_takes_neither_hyperband_nor_a_network(tmp_path):
 
 def command(folder, *overrides):
     return [
-        *(sys.executable, "-m", "valen_tf.cli", "tune"),
-        *("data.corruption=uniform", *QUICK, *overrides),
-        *("--trials", "3", "--tuner", "random", "--out", str(folder)),
+        sys.executable,
+        "-m",
+        "valen_tf.cli",
+        "tune",
+        "data.corruption=uniform",
+        *QUICK,
+        *overrides,
+        "--trials",
+        "3",
+        "--tuner",
+        "random",
+        "--out",
+        str(folder),
     ]
 
 

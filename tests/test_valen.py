@@ -32,12 +32,12 @@ def test_batches_of_the_model_give_the_whole_graphs_concentrations():
     model = trained(dataset)
     tables = {name: table.numpy() for name, table in model.memory.tables.items()}
     features = dataset.features
-    neighbours = graph.nearest_neighbors(features, model.num_neighbors)
-    normalised = graph.normalize(graph.adjacency(neighbours))
-    np.testing.assert_array_equal(tables["graph_columns"], normalised.indices)
-    standardised = (features - features.mean(axis=0)) / features.std(axis=0)
-    inputs = np.concatenate([standardised, dataset.candidates], axis=1).astype(np.float32)
-    whole = model.encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalised)])
+    neighbors = graph.nearest_neighbors(features, model.num_neighbors)
+    normalized = graph.normalize(graph.adjacency(neighbors))
+    np.testing.assert_array_equal(tables["graph_columns"], normalized.indices)
+    standardized = (features - features.mean(axis=0)) / features.std(axis=0)
+    inputs = np.concatenate([standardized, dataset.candidates], axis=1).astype(np.float32)
+    whole = model.encoder([tf.constant(inputs), sp_matrix_to_sp_tensor(normalized)])
     expected = vt.dirichlet.bounded_concentration(whole, lower=1e-2, upper=1e2)
     np.testing.assert_allclose(model.concentrations(batch_size=40), expected, rtol=1e-4, atol=1e-5)
 
@@ -70,8 +70,8 @@ def test_objective_is_the_papers_worked_out_in_numpy():
     tau = 1 / (1 + np.exp(-model.decoder(d).numpy()))
     likelihood = candidates * np.log(tau) + (1 - candidates) * np.log(1 - tau)
     expected["label_reconstruction"] = 0.3 * -likelihood.sum(axis=1)
-    neighbours = graph.nearest_neighbors(dataset.features, model.num_neighbors)
-    adjacency = graph.adjacency(neighbours).toarray()[np.ix_(index, index)]
+    neighbors = graph.nearest_neighbors(dataset.features, model.num_neighbors)
+    adjacency = graph.adjacency(neighbors).toarray()[np.ix_(index, index)]
     rebuilt = 1 / (1 + np.exp(-d @ d.T))
     expected["graph_reconstruction"] = 0.2 * ((adjacency - rebuilt) ** 2).mean(axis=1)
     total, epsilon, classes = alpha.sum(axis=1), model.prior_concentration, 3
@@ -163,12 +163,12 @@ def test_label_distributions_are_what_the_classifier_was_last_trained_on():
 
 
 @pytest.mark.parametrize("share", [0.2, 0.9])
-def test_trust_in_the_neighbours_follows_from_the_data(share):
+def test_trust_in_the_neighbors_follows_from_the_data(share):
     dataset = edges.dataset(share, num_examples=800, seed=0)
     model = compiled(vt.Valen, dataset, network=edges.network(dataset), embedding="places")
     model.fit(dataset.batches(50), epochs=11, callbacks=schedule(10), verbose=0)
-    neighbours = model.memory["neighbors"].numpy()
-    agree = (dataset.labels[neighbours] == dataset.labels[:, None]).mean()
+    neighbors = model.memory["neighbors"].numpy()
+    agree = (dataset.labels[neighbors] == dataset.labels[:, None]).mean()
     assert agree == pytest.approx(share, abs=0.05)
     trust = float(model.memory["trust"])
     assert trust < 0.35 if share < 0.5 else trust > 0.65

@@ -30,9 +30,9 @@ def test_the_objective_is_the_printed_one():
     confidence = prediction * candidates / (prediction * candidates).sum(axis=1, keepdims=True)
     alpha = model.concentrations()[index].astype(np.float64)
     target = alpha * candidates / (alpha * candidates).sum(axis=1, keepdims=True)
-    neighbours = graph.nearest_neighbors(dataset.features, model.num_neighbors)
+    neighbors = graph.nearest_neighbors(dataset.features, model.num_neighbors)
     adjacency = np.eye(60)
-    np.put_along_axis(adjacency, neighbours.astype(np.int64), 1.0, axis=1)
+    np.put_along_axis(adjacency, neighbors.astype(np.int64), 1.0, axis=1)
     adjacency = adjacency[np.ix_(index, index)]
     draws = {"compatibility": 0, "label_reconstruction": 0, "graph_reconstruction": 0}
     for draw in range(2):
@@ -51,7 +51,7 @@ def test_the_objective_is_the_printed_one():
         np.testing.assert_allclose(terms[name], value, rtol=2e-3, atol=1e-4, err_msg=name)
 
 
-def test_the_graph_leads_to_an_examples_own_neighbours_and_is_built_once():
+def test_the_graph_leads_to_an_examples_own_neighbors_and_is_built_once():
     dataset = blobs(60)
     network = vt.networks.mlp((3,), 3, hidden_units=(8,))
     for rebuild, expected in ((False, 1), (True, 3)):
@@ -68,7 +68,7 @@ def test_the_graph_leads_to_an_examples_own_neighbours_and_is_built_once():
         np.testing.assert_allclose(model.memory["graph_values"].numpy(), 1 / 11, rtol=1e-6)
 
 
-def test_one_optimiser_trains_all_three_networks_and_no_convolution_has_a_bias():
+def test_one_optimizer_trains_all_three_networks_and_no_convolution_has_a_bias():
     dataset = blobs(60)
     model = vt.Valen.as_published(vt.networks.linear((3,), 3))
     assert type(model) is vt.ValenPaper

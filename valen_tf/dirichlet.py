@@ -217,11 +217,11 @@ def kl_to_symmetric(concentration, prior_concentration):
     posterior = tf.cast(concentration, tf.float64)  # [batch, classes]
     prior = tf.cast(prior_concentration, tf.float64)
     classes = tf.cast(tf.shape(posterior)[-1], tf.float64)
-    log_normalisers = (
+    log_normalizers = (
         tf.math.lgamma(tf.reduce_sum(posterior, axis=-1))
         - tf.reduce_sum(tf.math.lgamma(posterior), axis=-1)
         - tf.math.lgamma(classes * prior)
         + classes * tf.math.lgamma(prior)
     )  # [batch]
     tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)  # [batch]
-    return tf.cast(log_normalisers + tilt, concentration.dtype)
+    return tf.cast(log_normalizers + tilt, concentration.dtype)

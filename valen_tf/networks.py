@@ -79,7 +79,7 @@ def mlp(
             name=f"dense_{depth + 1}",
         )(hidden)
         if batch_normalization:
-            hidden = _normalise(hidden, weight_decay, f"normalise_{depth + 1}")
+            hidden = _normalize(hidden, weight_decay, f"normalise_{depth + 1}")
         hidden = layers.ReLU(name=f"relu_{depth + 1}")(hidden)
     logits = _logits(hidden, num_classes, weight_decay, seed + len(hidden_units))
     return keras.Model(inputs, logits, name="mlp")
@@ -131,7 +131,7 @@ def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed
             kernel_regularizer=_decay(weight_decay),
             name=name,
         )(hidden)
-        return _normalise(hidden, weight_decay, f"{name}_normalise")
+        return _normalize(hidden, weight_decay, f"{name}_normalise")
 
     inputs, hidden = _inputs(feature_shape, moments)
     if len(feature_shape) == 2:
@@ -174,7 +174,7 @@ def _flat(hidden):
     return layers.Flatten(name="flatten")(hidden) if len(hidden.shape) > 2 else hidden
 
 
-def _normalise(hidden, weight_decay, name):
+def _normalize(hidden, weight_decay, name):
     return layers.BatchNormalization(
         momentum=0.9,  # PyTorch's 0.1
         epsilon=1e-5,

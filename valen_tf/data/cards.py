@@ -113,8 +113,17 @@ def markdown(data_dirs=(), tfds_dir=None, networks_dir=None, *, report=lambda li
         Markdown.
     """
     columns = (
-        *("name", "title", "examples", "features", "classes", "own sets", "uniform 0.5"),
-        *("instance-dependent", "rescaled to 0.4", "licence", "source"),
+        "name",
+        "title",
+        "examples",
+        "features",
+        "classes",
+        "own sets",
+        "uniform 0.5",
+        "instance-dependent",
+        "rescaled to 0.4",
+        "licence",
+        "source",
     )
     lines = [_row(columns), _row(["---"] * len(columns))]
     images = {}

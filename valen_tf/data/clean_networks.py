@@ -70,9 +70,9 @@ def train_clean_network(dataset, *, network=None, normalization=None, epochs=20,
         keras.losses.CategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"] if verbose else None,
     )
-    labelled = dataset.revealed().batches(256 if large else 100, seed=seed).dataset
-    labelled = labelled.map(lambda features, targets: (features, targets["candidates"]))
-    model.fit(labelled, epochs=epochs, shuffle=False, verbose=verbose)
+    labeled = dataset.revealed().batches(256 if large else 100, seed=seed).dataset
+    labeled = labeled.map(lambda features, targets: (features, targets["candidates"]))
+    model.fit(labeled, epochs=epochs, shuffle=False, verbose=verbose)
     return model
 
 
@@ -150,8 +150,8 @@ def _mlp(path, weights, feature_shape, moments):
     size = shapes[0][1]
     feature_shape = (size,) if feature_shape is None else tuple(feature_shape)
     # Of several channels PyTorch flattens the channels first, and Keras last.
-    grey = len(feature_shape) < 3 or feature_shape[-1] == 1
-    if np.prod(feature_shape) != size or not grey:
+    gray = len(feature_shape) < 3 or feature_shape[-1] == 1
+    if np.prod(feature_shape) != size or not gray:
         raise ValueError(
             f"{path} is a network for {size} features of one channel. "
             f"Received: feature_shape={feature_shape}"

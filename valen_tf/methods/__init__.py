@@ -40,6 +40,8 @@ class Card:
         classical: Whether it is a scikit-learn estimator, without network, epochs and callbacks.
         ablation: Name of the method that is left when its idea is taken away, to compare with; or `None`.
         aliases: Further names that a config may use -> their titles.
+        optimizer: Optimizer of the method's literature, where `compile` names none: its class in Keras and
+            the arguments; by default the SGD of VALEN's paper.
         tuning: What `tune` searches by default: a config's key -> `(low, high)`, on a logarithmic scale; of
             integers if both are integers. `None` on a card that was read without importing the method.
     """
@@ -52,6 +54,7 @@ class Card:
     classical: bool = False
     ablation: str | None = None
     aliases: dict = dataclasses.field(default_factory=dict)
+    optimizer: tuple | None = None
     tuning: dict | None = None
 
 

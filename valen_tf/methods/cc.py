@@ -1,7 +1,5 @@
 """CC, the classifier-consistent estimator (Feng et al., NeurIPS 2020)."""
 
-import keras
-
 from valen_tf import losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
@@ -13,6 +11,7 @@ from valen_tf.model.base import PartialLabelModel
     choose_it="when a plain likelihood is wanted, without state per example",
     title="CC",
     order=60,
+    optimizer=("Adam", {"learning_rate": 1e-3}),
     tuning=LEARNING_RATE_AND_DECAY,
 )
 class CC(PartialLabelModel):
@@ -31,11 +30,6 @@ class CC(PartialLabelModel):
         Consistent Partial-Label Learning. NeurIPS 2020, Section 4. Settings: Adam, 1e-3, 250 epochs,
         batches of 256.
     """
-
-    @classmethod
-    def default_optimizer(cls):
-        """Adam, 1e-3."""
-        return keras.optimizers.Adam(1e-3)
 
     def objective(self, features, logits, candidates, index):
         """- log of the probability that the label is among the candidates."""

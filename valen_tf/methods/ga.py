@@ -1,6 +1,5 @@
 """GA, learning from complementary labels (Ishida et al., ICML 2019)."""
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -17,6 +16,7 @@ from valen_tf.model.base import PartialLabelModel
     "unbiased risk (the default), its non-negative form and the published ascent",
     title="GA",
     order=80,
+    optimizer=("Adam", {"learning_rate": 5e-5}),
     tuning=LEARNING_RATE_AND_DECAY,
 )
 class GA(PartialLabelModel):
@@ -60,11 +60,6 @@ class GA(PartialLabelModel):
         require(correction in self.CORRECTIONS, rule, f"correction={correction!r}")
         self.correction = correction
         self.memory.add("complementary_prior", (self.num_classes,), np.float32)
-
-    @classmethod
-    def default_optimizer(cls):
-        """Adam, 5e-5."""
-        return keras.optimizers.Adam(5e-5)
 
     def objective(self, features, logits, candidates, index):
         """The unbiased risk, corrected where a class's is negative."""

@@ -1,7 +1,5 @@
 """RC, the risk-consistent estimator (Feng et al., NeurIPS 2020)."""
 
-import keras
-
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.methods.proden import Proden
 
@@ -12,6 +10,7 @@ from valen_tf.methods.proden import Proden
     choose_it="when candidate sets are random and consistency matters; one more forward pass",
     title="RC",
     order=50,
+    optimizer=("Adam", {"learning_rate": 1e-3}),
     tuning=LEARNING_RATE_AND_DECAY,
 )
 class RC(Proden):
@@ -31,11 +30,6 @@ class RC(Proden):
         Consistent Partial-Label Learning. NeurIPS 2020, Section 3. Settings: Adam, 1e-3, 250 epochs,
         batches of 256.
     """
-
-    @classmethod
-    def default_optimizer(cls):
-        """Adam, 1e-3."""
-        return keras.optimizers.Adam(1e-3)
 
     def remember(self, features, logits, candidates, index):
         """The confidences of the updated classifier."""

@@ -15,6 +15,11 @@ from valen_tf.model.classifier import check_classifier, computes_in_float16
 from valen_tf.model.keras_hooks import KerasHooks
 from valen_tf.model.memory import Memory
 
+_PAPERS_OPTIMIZER = (
+    "SGD",
+    {"learning_rate": 1e-2, "momentum": 0.9},
+)  # of all methods in its tables
+
 
 class PartialLabelModel(KerasHooks):
     """A classifier trained from candidate sets; a method is a subclass with one `objective`.
@@ -34,6 +39,8 @@ class PartialLabelModel(KerasHooks):
 
     # Terms of the objective, each a metric of its own.
     term_names = ("classification",)
+    # What the rest of the package knows of a method; `methods.register` sets it.
+    card = None
     # Whether only the classifier learns yet, of a method that has further networks.
     warming_up = False
 
@@ -81,8 +88,9 @@ class PartialLabelModel(KerasHooks):
 
     @classmethod
     def default_optimizer(cls):
-        """The classifier's optimizer where `compile` names none: that of the method's literature."""
-        return keras.optimizers.SGD(1e-2, momentum=0.9)
+        """The classifier's optimizer where `compile` names none: the one on the method's card."""
+        name, arguments = (cls.card and cls.card.optimizer) or _PAPERS_OPTIMIZER
+        return keras.optimizers.get({"class_name": name, "config": arguments})
 
     def trained_variables(self):
         """What `optimizer` updates."""

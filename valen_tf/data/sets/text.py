@@ -71,12 +71,12 @@ class TextDataset:
         Returns:
             `(rest, held_out)`, both `PartialLabelDataset`.
         """
-        return self._vectorised(*self._rows.split(fraction, seed=seed), seed)
+        return self._vectorized(*self._rows.split(fraction, seed=seed), seed)
 
     def folds(self, num_folds=5, *, seed=0):
         """Cross-validation: see `PartialLabelDataset.folds`. Each fold has features of its own."""
         folds = self._rows.folds(num_folds, seed=seed)
-        return [self._vectorised(train, test, seed) for train, test in folds]
+        return [self._vectorized(train, test, seed) for train, test in folds]
 
     @property
     def _rows(self):
@@ -94,7 +94,7 @@ class TextDataset:
         )
         return counter.fit_transform(self.texts)  # sparse [examples, words]
 
-    def _vectorised(self, train, test, seed):
+    def _vectorized(self, train, test, seed):
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfTransformer
 

@@ -12,12 +12,20 @@ from valen_tf.data.sets.registry import check_counts
 # and half of them are of one class.
 MISSING_AGE = 40
 _CHARTS = (
-    *("normal", "cyclic", "increasing trend", "decreasing trend"),
-    *("upward shift", "downward shift"),
+    "normal",
+    "cyclic",
+    "increasing trend",
+    "decreasing trend",
+    "upward shift",
+    "downward shift",
 )
 _DERMATOLOGY = (
-    *("psoriasis", "seborrheic dermatitis", "lichen planus", "pityriasis rosea"),
-    *("chronic dermatitis", "pityriasis rubra pilaris"),
+    "psoriasis",
+    "seborrheic dermatitis",
+    "lichen planus",
+    "pityriasis rosea",
+    "chronic dermatitis",
+    "pityriasis rubra pilaris",
 )
 
 

@@ -31,7 +31,9 @@ def flipping(frame, stem, title=None):
     for place, method in enumerate(dict.fromkeys(frame["method"])):
         points = spread(frame[frame["method"] == method])
         axes.errorbar(
-            *(points["rate"], 100 * points["mean"], 100 * points["std"]),
+            points["rate"],
+            100 * points["mean"],
+            100 * points["std"],
             label=method,
             color=plotting.LINES[place % 6],
             marker=plotting.MARKERS[place % 6],
@@ -103,24 +105,26 @@ def label_distributions(distributions, candidates, labels, stem, images=None, cl
     for example, degrees in enumerate(distributions):
         axes, true = grid[-1, example], labels[example]
         shown = shown_labels(degrees, candidates[example], true)
-        colours = [
+        colors = [
             ORANGE if label == true else BLUE if candidates[example, label] else GREY
             for label in shown
         ]
         places = np.arange(len(shown))
-        axes.bar(places, degrees[shown], color=colours, width=0.75)
+        axes.bar(places, degrees[shown], color=colors, width=0.75)
         star = (list(shown).index(true), degrees[true] + 0.05 * top)
         axes.plot(*star, "*", color=ORANGE, markersize=8)
         axes.set_ylim(0, top)
         axes.set_xlim(-0.6, len(shown) - 0.4)
         upright = max(len(names[label]) for label in shown) <= 2
         axes.set_xticks(
-            *(places, [names[label] for label in shown]),
-            **{"rotation": 0 if upright else 90, "fontsize": 8},
+            places,
+            [names[label] for label in shown],
+            rotation=0 if upright else 90,
+            fontsize=8,
         )
-        for tick, label, colour in zip(axes.get_xticklabels(), shown, colours, strict=True):
+        for tick, label, color in zip(axes.get_xticklabels(), shown, colors, strict=True):
             # Also a candidate whose bar is too low to be seen is marked.
-            tick.set_color(colour)
+            tick.set_color(color)
             tick.set_fontweight("bold" if candidates[example, label] else "normal")
         axes.tick_params(length=2)
         if example:
@@ -132,11 +136,9 @@ def label_distributions(distributions, candidates, labels, stem, images=None, cl
     grid[-1, 0].set_ylabel("degree")
     figure.legend(
         handles=[
-            *(
-                plotting.patch(BLUE, "candidate"),
-                plotting.patch(ORANGE, "true label"),
-                plotting.patch(GREY, "other"),
-            ),
+            plotting.patch(BLUE, "candidate"),
+            plotting.patch(ORANGE, "true label"),
+            plotting.patch(GREY, "other"),
         ],
         loc="outside upper center",
         ncols=3,
@@ -165,15 +167,15 @@ def candidate_confusion(candidates, labels, stem, class_names=None):
     figure, axes = plotting.axes(side + 0.9, side)
     # The diagonal is 100 % by definition, and would take the colours from the rest.
     others = np.ma.masked_array(100 * rates, np.eye(num_classes, dtype=bool) | np.isnan(rates))
-    colours = matplotlib.colormaps["Blues"].with_extremes(bad="#F2F2F2")
-    picture = axes.imshow(others, cmap=colours, vmin=0, vmax=max(others.max(fill_value=0), 1))
+    colors = matplotlib.colormaps["Blues"].with_extremes(bad="#F2F2F2")
+    picture = axes.imshow(others, cmap=colors, vmin=0, vmax=max(others.max(fill_value=0), 1))
     if num_classes <= 12:
         for (row, column), value in np.ndenumerate(others.filled(np.nan)):
             if not np.isnan(value):
                 dark = value > 0.6 * picture.norm.vmax
-                colour = "white" if dark else "black"
+                color = "white" if dark else "black"
                 axes.text(
-                    column, row, f"{value:.0f}", ha="center", va="center", color=colour, size=7
+                    column, row, f"{value:.0f}", ha="center", va="center", color=color, size=7
                 )
     step = 1 if num_classes <= 30 else int(np.ceil(num_classes / 15))
     places = np.arange(num_classes)[::step]
@@ -211,14 +213,23 @@ def calibration(probabilities, labels, stem, bins=15, title=None):
     figure = Figure((4.2, 4.8), layout="constrained")
     axes, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     axes.bar(
-        *(edges[filled], found.accuracy[filled], 1 / bins),
-        **{"align": "edge", "color": SKY, "edgecolor": "white", "linewidth": 0.8},
+        edges[filled],
+        found.accuracy[filled],
+        1 / bins,
+        align="edge",
+        color=SKY,
+        edgecolor="white",
+        linewidth=0.8,
         label="accuracy",
     )
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--", label="perfect calibration")
     axes.plot(
-        *(found.confidence[filled], found.accuracy[filled], "o"),
-        **{"color": BLUE, "markersize": 4, "label": "mean confidence"},
+        found.confidence[filled],
+        found.accuracy[filled],
+        "o",
+        color=BLUE,
+        markersize=4,
+        label="mean confidence",
     )
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
@@ -226,13 +237,21 @@ def calibration(probabilities, labels, stem, bins=15, title=None):
     error = f"expected calibration error {100 * found.error:.1f} %"
     # Below the panels: within, it would hide bars of an underconfident or an overconfident method.
     figure.legend(
-        **{"loc": "outside lower center", "fontsize": 8},
-        **{"ncols": 3, "columnspacing": 1.2, "handlelength": 1.6},
+        loc="outside lower center",
+        fontsize=8,
+        ncols=3,
+        columnspacing=1.2,
+        handlelength=1.6,
     )
     axes.set_title(f"{title}\n{error}" if title else error)
     below.bar(
-        *(edges, 100 * found.share, 1 / bins),
-        **{"align": "edge", "color": LIGHT, "edgecolor": "white", "linewidth": 0.8},
+        edges,
+        100 * found.share,
+        1 / bins,
+        align="edge",
+        color=LIGHT,
+        edgecolor="white",
+        linewidth=0.8,
     )
     below.set_ylabel("share (%)")
     below.set_xlabel("confidence (top probability)")
@@ -277,8 +296,12 @@ def critical_difference(ranking, stem, titles=None):
     axes.plot([low, end], [-1.0, -1.0], color=RED, linewidth=2.5, clip_on=False)
     axes.annotate(
         f"critical difference {ranking.critical_difference:.2f}",
-        *((end, -1.0), (5, 0)),
-        **{"textcoords": "offset points", "va": "center", "color": RED, "fontsize": 9},
+        (end, -1.0),
+        (5, 0),
+        textcoords="offset points",
+        va="center",
+        color=RED,
+        fontsize=9,
         annotation_clip=False,
     )
     for place, name in enumerate(names):
@@ -287,14 +310,20 @@ def critical_difference(ranking, stem, titles=None):
         height = bars + 0.35 * (row + 1)
         edge = low - margin if better else high + margin
         axes.plot(
-            *([ranks[name], ranks[name], edge], [0, height, height]),
-            **{"color": GREY, "linewidth": 0.9, "clip_on": False},
+            [ranks[name], ranks[name], edge],
+            [0, height, height],
+            color=GREY,
+            linewidth=0.9,
+            clip_on=False,
         )
         axes.plot(ranks[name], 0, "o", color="black", markersize=4, clip_on=False, zorder=3)
         axes.annotate(
             f"{titles.get(name, name)}  {ranks[name]:.2f}",
-            *((edge, height), (-4 if better else 4, 0)),
-            **{"textcoords": "offset points", "va": "center", "ha": "right" if better else "left"},
+            (edge, height),
+            (-4 if better else 4, 0),
+            textcoords="offset points",
+            va="center",
+            ha="right" if better else "left",
             annotation_clip=False,
         )
     for place, group in enumerate(ranking.groups):

@@ -94,7 +94,9 @@ def _flipping(runs, name, page):
     if page.assets is None:
         return _by_rate(rows)
     return page.figure(
-        *(figures.flipping, name, pandas.DataFrame(rows)),
+        figures.flipping,
+        name,
+        pandas.DataFrame(rows),
         alt="Accuracy against flipping probability",
         title=data_title(runs[0]["data"]),
     )
@@ -123,7 +125,9 @@ def _convergence(runs, name, page):
         said = (f"{epochs - length + 1 + n}: {change[n]:.5f}" for n in _tenths(length))
         return f"Mean absolute change in epoch {', '.join(said)}.\n"
     return page.figure(
-        *(figures.convergence, name, [run["convergence"] for run in whole]),
+        figures.convergence,
+        name,
+        [run["convergence"] for run in whole],
         alt="Change of the label distributions over the epochs",
         first_epoch=epochs - length + 1,  # a curve ends with the training
         title=data_title(runs[0]["data"]),
@@ -177,7 +181,9 @@ def _draw(stored, name, page):
         chosen = charts.examples(candidates, labels)
         if len(chosen):
             figures.label_distributions(
-                *(stored["distributions"][chosen], candidates[chosen], labels[chosen]),
+                stored["distributions"][chosen],
+                candidates[chosen],
+                labels[chosen],
                 stem=page.assets / f"{name}-distributions",
                 images=stored["images"][chosen] if "images" in stored else None,
             )

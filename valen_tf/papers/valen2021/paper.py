@@ -75,7 +75,8 @@ def _cell(text):
 
 TABLES = {
     "table1": _table(
-        *(1, "benchmark data sets corrupted by the instance-dependent generating procedure"),
+        1,
+        "benchmark data sets corrupted by the instance-dependent generating procedure",
         "instance_dependent",
         """
         mnist                   kmnist       fashion_mnist  cifar10
@@ -88,7 +89,8 @@ TABLES = {
         """,
     ),
     "table2": _table(
-        *(2, "benchmark data sets corrupted by the uniform generating procedure"),
+        2,
+        "benchmark data sets corrupted by the uniform generating procedure",
         "uniform",
         """
         mnist                   kmnist       fashion_mnist  cifar10
@@ -101,7 +103,8 @@ TABLES = {
         """,
     ),
     "table3": _table(
-        *(3, "UCI data sets corrupted by the instance-dependent generating procedure"),
+        3,
+        "UCI data sets corrupted by the instance-dependent generating procedure",
         "instance_dependent",
         """
         yeast                   texture      synthetic_control  dermatology  20newsgroups
@@ -119,7 +122,8 @@ TABLES = {
         """,
     ),
     "table4": _table(
-        *(4, "UCI data sets corrupted by the uniform generating procedure"),
+        4,
+        "UCI data sets corrupted by the uniform generating procedure",
         "uniform",
         """
         yeast                   texture      synthetic_control  dermatology  20newsgroups
@@ -137,7 +141,8 @@ TABLES = {
         """,
     ),
     "table5": _table(
-        *(5, "the real-world data sets"),
+        5,
+        "the real-world data sets",
         None,
         """
         lost                    msrcv2       birdsong     soccer_player  yahoo_news
@@ -169,11 +174,11 @@ TABLES["digits"] = Table(
 _ABLATION = ("valen", "valen_non")
 FIGURES = {
     "figure-a": Figure(
-        *("accuracy against flipping probability", "instance_dependent", "kmnist", _ABLATION)
+        "accuracy against flipping probability", "instance_dependent", "kmnist", _ABLATION
     ),
     "figure-b": Figure("accuracy against flipping probability", "uniform", "kmnist", _ABLATION),
     "figure-c": Figure(
-        *("convergence of the label distributions", "instance_dependent", "kmnist", ("valen",))
+        "convergence of the label distributions", "instance_dependent", "kmnist", ("valen",)
     ),
 }
 

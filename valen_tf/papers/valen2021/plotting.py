@@ -11,7 +11,12 @@ from valen_tf.checks import require
 
 # Okabe and Ito's palette, which the colour-blind can tell apart, without its yellow.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
-    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"),
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
 )
 GREY, LIGHT = "#666666", "#D9D9D9"
 LINES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
@@ -48,9 +53,9 @@ def axes(width, height):
     return figure, figure.add_subplot()
 
 
-def patch(colour, label):
+def patch(color, label):
     """An entry of a legend."""
-    return Patch(color=colour, label=label)
+    return Patch(color=color, label=label)
 
 
 def names(class_names, num_classes):

@@ -62,7 +62,11 @@ def rank(scores, significance=tables.SIGNIFICANCE):
         test = stats.friedmanchisquare(*scores.to_numpy().T)
     difference = critical_difference(num_methods, num_data, significance)
     return Ranking(
-        *(ranks, num_data, float(test.statistic), float(test.pvalue), difference),
+        ranks,
+        num_data,
+        float(test.statistic),
+        float(test.pvalue),
+        difference,
         groups(ranks, difference),
     )
 

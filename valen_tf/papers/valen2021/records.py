@@ -51,9 +51,24 @@ RULES = {
     "approximated_accuracy": "at the epoch of the best approximated accuracy",
 }
 KEYS = (
-    *("table", "data", "procedure", "rate", "method", "trial", "seed", "config", "schedule"),
-    *("versions", "commit", "seconds", "peak_gigabytes", "accuracy", "accuracy_last_10"),
-    *("selected", "recovered", "convergence"),
+    "table",
+    "data",
+    "procedure",
+    "rate",
+    "method",
+    "trial",
+    "seed",
+    "config",
+    "schedule",
+    "versions",
+    "commit",
+    "seconds",
+    "peak_gigabytes",
+    "accuracy",
+    "accuracy_last_10",
+    "selected",
+    "recovered",
+    "convergence",
 )
 
 

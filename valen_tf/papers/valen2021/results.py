@@ -318,7 +318,9 @@ def _overall(records, page):
             f"{method_title(name)} {value:.2f}" for name, value in ranking.ranks.items()
         )
         picture = page.figure(
-            *(figures.critical_difference, f"ranks-{slug}", ranking),
+            figures.critical_difference,
+            f"ranks-{slug}",
+            ranking,
             alt=alt,
             titles={card.name: card.title for card in methods.cards()},
         )

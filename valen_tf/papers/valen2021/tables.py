@@ -159,7 +159,7 @@ def published_marks():
             continue
         valen, other = (paper.number(table, data, name) for name in ("valen", method))
         test = stats.ttest_ind_from_stats(
-            *(valen.mean, valen.std, paper.TRIALS), *(other.mean, other.std, paper.TRIALS)
+            valen.mean, valen.std, paper.TRIALS, other.mean, other.std, paper.TRIALS
         )
         cell = {"table": table, "data": data, "method": method}
         rows.append({**cell, "paper_mark": other.mark, "mark": _mark(test)})
