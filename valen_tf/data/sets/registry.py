@@ -225,8 +225,8 @@ _ROWS = (
         file="MSRCv2.mat",
         source=PALM,
         licence=ACADEMIC,
-        citation="L. Liu, T. Dietterich. A Conditional Multinomial Mixture Model for Superset Label Learning, "
-        "NIPS 2012",
+        citation="L. Liu, T. Dietterich. A Conditional Multinomial Mixture Model for Superset Label "
+        "Learning, NIPS 2012",
         address=_PALM_PAGE,
         sha256="948e4d443a5450308f05aa689bc82d9bcc7af699a113a6a81c40ef337a20c393",
     ),
@@ -271,8 +271,8 @@ _ROWS = (
         file="Yahoo! News.mat",
         source=PALM,
         licence=ACADEMIC,
-        citation="M. Guillaumin, J. Verbeek, C. Schmid. Multiple Instance Metric Learning from Automatically "
-        "Labeled Bags of Faces, ECCV 2010",
+        citation="M. Guillaumin, J. Verbeek, C. Schmid. Multiple Instance Metric Learning from "
+        "Automatically Labeled Bags of Faces, ECCV 2010",
         address=_PALM_PAGE,
     ),
 )
