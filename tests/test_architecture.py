@@ -17,6 +17,7 @@ FLOORS = """
     data.mapped data.files
     data.validation
     data.batches
+    data.answers
     data.readers
     data.dataset
     data

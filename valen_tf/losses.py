@@ -1,7 +1,9 @@
 """The formulas of the objectives, one function each, mostly [batch, classes] -> [batch].
 
 VALEN's come first (Xu et al., 2021), then those of the methods it is compared with. `candidates` is a
-0/1 array [batch, classes] with at least one candidate in every row.
+0/1 array [batch, classes] with at least one candidate in every row. Where the words "or weights" stand,
+it may also hold likelihoods: how probable what is known of an example is if the label is this one. A set
+is the case of 1 inside and 0 outside.
 """
 
 import tensorflow as tf
@@ -12,7 +14,7 @@ def restrict(probabilities, candidates):
 
     Args:
         probabilities: [batch, classes], nonnegative.
-        candidates: [batch, classes], 0 or 1.
+        candidates: [batch, classes], 0 or 1, or weights.
 
     Returns:
         [batch, classes], zero outside the candidates, each row sums to one. Uniform over the
@@ -36,7 +38,7 @@ def confidence(logits, candidates):
 
     Args:
         logits: [batch, classes].
-        candidates: [batch, classes], 0 or 1.
+        candidates: [batch, classes], 0 or 1, or weights: the softmax is then their product's, Bayes' rule.
 
     Returns:
         [batch, classes], zero outside the candidates, each row sums to one.
@@ -44,8 +46,15 @@ def confidence(logits, candidates):
     Example:
         >>> confidence(tf.constant([[1.0, 1.0, 1e4]]), tf.constant([[1, 1, 0]])).numpy()
         array([[0.5, 0.5, 0. ]], dtype=float32)
+        >>> confidence(tf.zeros([1, 2]), tf.constant([[1.0, 0.25]])).numpy()
+        array([[0.8, 0.2]], dtype=float32)
     """
-    return tf.nn.softmax(tf.where(tf.cast(candidates, tf.bool), logits, -float("inf")))
+    return tf.nn.softmax(_weighed(logits, candidates))
+
+
+def _weighed(logits, candidates):
+    """Logits plus the logarithms of the weights: as they are inside a set, minus infinity outside."""
+    return logits + tf.math.log(tf.cast(candidates, logits.dtype))
 
 
 def weighted_cross_entropy(logits, weights):
@@ -144,7 +153,8 @@ def candidate_likelihood(logits, candidates):
 
     Args:
         logits: [batch, classes].
-        candidates: [batch, classes], 0 or 1.
+        candidates: [batch, classes], 0 or 1, or weights: their mean under the prediction takes the
+            place of the sum over the set.
 
     Returns:
         [batch].
@@ -153,7 +163,7 @@ def candidate_likelihood(logits, candidates):
         >>> candidate_likelihood(tf.zeros([1, 4]), tf.constant([[1, 1, 0, 0]])).numpy().round(4)
         array([0.6931], dtype=float32)
     """
-    inside = tf.where(tf.cast(candidates, tf.bool), logits, -float("inf"))
+    inside = _weighed(logits, candidates)
     return tf.reduce_logsumexp(logits, axis=-1) - tf.reduce_logsumexp(inside, axis=-1)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from valen_tf.checks import check_indices, require
 from valen_tf.data import files, mapped, readers
+from valen_tf.data.answers import Answers
 from valen_tf.data.validation import check_candidates, check_features
 
 
@@ -25,6 +26,7 @@ class PartialLabelDataset:
         class_names: A different name for each class, or `None`.
         rows: Integers `[examples]`, the examples' numbers in their source, which parts keep;
             from 0 on by default.
+        answers: The `Answers` of people that the candidate sets come from, or `None`. Methods weigh them.
 
     Example:
         >>> data = PartialLabelDataset([[0.0], [1.0]], [[1, 1, 0], [0, 0, 1]], labels=[0, 2])
@@ -40,6 +42,7 @@ class PartialLabelDataset:
     labels: np.ndarray | None = None
     class_names: tuple[str, ...] | None = None
     rows: np.ndarray | None = None
+    answers: Answers | None = None
 
     def __post_init__(self):
         """Validates every field; the arrays are not copied where they are already right."""
@@ -57,7 +60,11 @@ class PartialLabelDataset:
             require(distinct, rule, f"class_names={names}")
         rows = np.arange(len(features)) if self.rows is None else self.rows
         rows = check_indices("rows", rows, len(features), np.iinfo(np.int64).max)
-        for field, value in zip(_FIELDS, (features, candidates, labels, names, rows), strict=True):
+        if self.answers is not None:
+            shape = self.answers.num_examples, self.answers.num_classes
+            rule = f"`answers` must be on {candidates.shape[0]} examples, {candidates.shape[1]} classes"
+            require(shape == candidates.shape, rule, f"{self.answers}")
+        for field, value in zip(_ARRAYS, (features, candidates, labels, names, rows), strict=True):
             object.__setattr__(self, field, value)  # frozen for everyone else
 
     def __len__(self):
@@ -164,6 +171,38 @@ class PartialLabelDataset:
         return cls(**readers.read_csv(path, candidates=candidates, label=label, **options))
 
     @classmethod
+    def from_answers(cls, features, answers, *, labels=None, class_names=None, **columns):
+        """Builds a data set from people's answers; the candidates are the labels that anybody gave.
+
+        Args:
+            features: Numbers `[examples, ...]`, or a pandas data frame of numeric columns whose index (or
+                whose column, if it has one of the name) is the answers' `item`.
+            answers: `Answers`, or a data frame with a row for every answer.
+            labels: The true labels, names or numbers, or `None`.
+            class_names: By default the names seen, sorted.
+            **columns: Of a data frame of answers: `item`, `annotator`, `label`, `excludes`, `separator`
+                of `valen_tf.data.answers.from_long`.
+
+        Example:
+            >>> import pandas
+            >>> songs = pandas.DataFrame({"tempo": [90.0, 140.0]}, index=["a.wav", "b.wav"])
+            >>> said = pandas.DataFrame(
+            ...     [["a.wav", "ann", "jazz"], ["a.wav", "bob", "blues"], ["b.wav", "ann", "rock"]],
+            ...     columns=["song", "who", "genre"],
+            ... )
+            >>> data = PartialLabelDataset.from_answers(
+            ...     songs, said, item="song", annotator="who", label="genre"
+            ... )
+            >>> data.class_names, data.candidates.tolist()
+            (('blues', 'jazz', 'rock'), [[1, 1, 0], [0, 0, 1]])
+        """
+        return cls(
+            **readers.read_answers(
+                features, answers, labels=labels, class_names=class_names, **columns
+            )
+        )
+
+    @classmethod
     def from_tf_data(cls, dataset):
         """Gathers a finite `tf.data.Dataset`, batched or not, into arrays.
 
@@ -183,13 +222,18 @@ class PartialLabelDataset:
     def load(cls, path):
         """Reads what `save` wrote."""
         with np.load(path, allow_pickle=False) as archive:
-            ours = {"features", "candidates"} <= set(archive) <= set(_FIELDS)
-            require(ours, "`path` must be a file that `save` wrote", f"path={str(path)!r}")
-            return cls(**archive)
+            told = {key.removeprefix(_ANSWERS): archive[key] for key in archive if _ANSWERS in key}
+            fields = {key: archive[key] for key in archive if _ANSWERS not in key}
+        ours = {"features", "candidates"} <= set(fields) <= set(_ARRAYS)
+        require(ours, "`path` must be a file that `save` wrote", f"path={str(path)!r}")
+        return cls(**fields, answers=Answers.from_arrays(told) if told else None)
 
     def save(self, path):
         """Writes one `.npz` file, whole or not at all."""
-        fields = {field: getattr(self, field) for field in _FIELDS}
+        fields = {field: getattr(self, field) for field in _ARRAYS}
+        if self.answers is not None:
+            told = {field.name for field in dataclasses.fields(self.answers)}
+            fields |= {_ANSWERS + name: getattr(self.answers, name) for name in sorted(told)}
         known = {field: value for field, value in fields.items() if value is not None}
         files.write_arrays(pathlib.Path(path), known)
 
@@ -209,6 +253,7 @@ class PartialLabelDataset:
             candidates=self.candidates[rows],
             labels=labels,
             rows=self.rows[rows],
+            answers=self.answers and self.answers.take(np.arange(len(self))[rows]),
         )
 
     def revealed(self):
@@ -220,7 +265,7 @@ class PartialLabelDataset:
         """
         require(self.labels is not None, "`labels` must be known to be revealed", "labels=None")
         certain = np.eye(self.num_classes, dtype=np.uint8)[self.labels]
-        return dataclasses.replace(self, candidates=certain)
+        return dataclasses.replace(self, candidates=certain, answers=None)
 
     def split(self, fraction=0.2, *, seed=0, reveal=True):
         """Splits at random into the rest and a held-out part.
@@ -357,4 +402,5 @@ class PartialLabelDataset:
         return Batches(self, batch_size, shuffle=shuffle, seed=seed)
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(PartialLabelDataset))
+_ANSWERS = "answers_"  # begins the names of their arrays in a file
+_ARRAYS = ("features", "candidates", "labels", "class_names", "rows")

@@ -182,6 +182,11 @@ def collect(data, num_classes):
     return check_candidates(candidates[order], num_classes), fingerprint
 
 
+def answers_of(data):
+    """People's answers on the examples of training data, or `None`: a `tf.data.Dataset` has none."""
+    return data.source.answers if isinstance(data, Batches) else None
+
+
 def _as_bytes(candidates):
     """Candidate sets in a quarter of the memory, or as they are where that would hide an error."""
     with np.errstate(invalid="ignore"):

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 
 from valen_tf.checks import check_indices, require, require_rows
+from valen_tf.data.answers import Answers, from_long
 
 
 def read_label_lists(features, label_lists, *, class_names=None, labels=None):
@@ -45,17 +46,12 @@ def read_frame(
     separator="|",
 ):
     """The fields of a data set from a pandas data frame."""
-    import pandas as pd
-
     targets = [candidates] if label is None else [candidates, label]
     if features is None:
         features = [column for column in frame.columns if column not in targets]
     for column in [*targets, *features]:
         require(column in frame, f"`frame` must have a column {column!r}", [*frame.columns])
-    for column in features:
-        numeric = pd.api.types.is_numeric_dtype(frame[column])
-        rule = f"Feature column {column!r} must be numeric; `features` names the ones to use"
-        require(numeric, rule, f"dtype={frame[column].dtype}")
+    numbers = _numeric(frame, list(features))
     cells = {}
     for column in targets:
         texts = frame[column].astype(object).where(frame[column].notna(), "")
@@ -64,7 +60,7 @@ def read_frame(
         require_rows(filled, f"Column {column!r} must be filled in every row", "nothing")
     names = [[name.strip() for name in text.split(separator)] for text in cells[candidates]]
     return read_label_lists(
-        frame[list(features)].to_numpy(dtype=np.float32, na_value=np.nan),
+        numbers,
         [list(filter(None, row)) for row in names],  # "cat|" is a cat alone
         class_names=class_names,
         labels=cells.get(label),
@@ -81,6 +77,44 @@ def read_csv(path, *, candidates="candidates", label=None, **options):
     )
     frame = pd.read_csv(path).assign(**names)
     return read_frame(frame, candidates=candidates, label=label, **options)
+
+
+def read_answers(features, answers, *, labels=None, class_names=None, **columns):
+    """The fields of a data set from people's answers, joined to the features by their item."""
+    import pandas as pd
+
+    items = None
+    if isinstance(features, pd.DataFrame):
+        item = columns.get("item")
+        if item in features:
+            features = features.set_index(item)
+        items, features = features.index, _numeric(features, list(features.columns))
+    if not isinstance(answers, Answers):
+        items = range(len(features)) if items is None else items
+        answers, class_names, _ = from_long(
+            answers, items=items, class_names=class_names, **columns
+        )
+    if labels is not None:
+        classes = class_names or range(answers.num_classes)
+        labels = _encode("labels", list(labels), range(len(labels)), classes)
+    return {
+        "features": features,
+        "candidates": answers.sets(),
+        "labels": labels,
+        "class_names": class_names,
+        "answers": answers,
+    }
+
+
+def _numeric(frame, columns):
+    """Columns of a frame as numbers [rows, columns]."""
+    import pandas as pd
+
+    for column in columns:
+        numeric = pd.api.types.is_numeric_dtype(frame[column])
+        rule = f"Feature column {column!r} must be numeric; `features` names the ones to use"
+        require(numeric, rule, f"dtype={frame[column].dtype}")
+    return frame[columns].to_numpy(dtype=np.float32, na_value=np.nan)
 
 
 def read_tf_data(dataset):

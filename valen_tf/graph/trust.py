@@ -23,7 +23,7 @@ def neighbors_share(own, neighbors, candidates):
     Args:
         own: [examples, classes], log probabilities of the classifier, which has not seen these sets.
         neighbors: [examples, classes], log probabilities from the examples' neighbors.
-        candidates: [examples, classes], 0 or 1.
+        candidates: [examples, classes], 0 or 1, or weights, as `losses` has them.
 
     Returns:
         A float in [0, 1].
@@ -35,12 +35,12 @@ def neighbors_share(own, neighbors, candidates):
         True
     """
     own, neighbors = np.asarray(own, np.float64), np.asarray(neighbors, np.float64)
-    outside = np.asarray(candidates) == 0
+    candidates = np.asarray(candidates, np.float64)
 
     def loss(weights):
         scores = weights[0] * own + weights[1] * neighbors
         pooled = scipy.special.softmax(scores, axis=1)
-        inside = pooled * ~outside
+        inside = pooled * candidates
         covered = np.maximum(inside.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         # The gradient of log P(S) is that of the scores under the pooled opinion restricted to S,
         # minus that under the whole.

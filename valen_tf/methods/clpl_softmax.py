@@ -35,6 +35,8 @@ class CLPLSoftmax(PartialLabelModel):
         comparison.
     """
 
+    weighs_answers = False  # the loss is one of sets
+
     def objective(self, features, logits, candidates, index):
         """The candidates' mean probability is pushed up, that of every other class down."""
         return {"classification": losses.softmax_clpl(logits, candidates)}

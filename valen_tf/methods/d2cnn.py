@@ -50,6 +50,7 @@ class D2CNN(PartialLabelModel):
     """
 
     term_names = ("classification", "discrimination", "ensembling")
+    weighs_answers = False  # the loss is one of sets
 
     def __init__(
         self,

@@ -52,6 +52,8 @@ class GA(PartialLabelModel):
         Sugiyama. Learning with Multiple Complementary Labels. ICML 2020.
     """
 
+    weighs_answers = False  # the loss is one of sets
+
     CORRECTIONS = ("none", "nonnegative", "ascent")
 
     def __init__(self, classifier, *, correction="none", seed=0, name=None):

@@ -182,21 +182,7 @@ class Valen(LabelEnhancement):
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
-        trust = self.memory.tables["trust"]
-        if self.embedding_is_fixed:
-            # The graph is evidence of its own throughout: a mixture, as unsure as the opinions are apart.
-            pooled = (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
-        else:
-            # The graph follows from what the classifier has taken in. The trust falls, or the same evidence
-            # would count again in every step; and a product leaves a sure classifier alone.
-            steps = (
-                tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
-            )
-            trust = trust / (1.0 + steps / self.trust_steps)
-            pooled = losses.confidence(
-                (1.0 - trust) * logits + trust * tf.math.log(mean), candidates
-            )
-        target = tf.stop_gradient(pooled)
+        target = tf.stop_gradient(self.pooled(logits, confidence, mean, candidates))
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
             "classification": losses.weighted_cross_entropy(logits, target),
@@ -213,6 +199,25 @@ class Valen(LabelEnhancement):
             "kl": self.kl_weight * divergence,
         }
         return terms, target
+
+    def pooled(self, logits, confidence, mean, candidates):
+        """The classifier's target [batch, classes]: its own opinion and the posterior's, by the trust.
+
+        In the long run, whichever opinion does not give way has the last word. Where the graph is evidence
+        of its own and the better judge, the posterior's share stays, in a mixture that is as unsure as the
+        opinions are apart. Where the classifier is the better judge, or the graph follows from what the
+        classifier has taken in, the posterior's share falls with the steps, or the same evidence would
+        count again in each of them; and a product leaves a sure classifier alone.
+        """
+        trust = self.memory.tables["trust"]
+        since = self.memory.tables["trusted_since"]
+        steps = tf.cast(self.optimizer.iterations, tf.float32) - since
+        left = trust / (1.0 + steps / self.trust_steps)
+        product = losses.confidence((1.0 - left) * logits + left * tf.math.log(mean), candidates)
+        if not self.embedding_is_fixed:
+            return product
+        mixture = (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
+        return tf.where(trust < 0.5, product, mixture)
 
     def warm_up_terms(self, logits, index):
         """The minimal loss, without the examples that are withheld from it."""
@@ -288,7 +293,7 @@ class Valen(LabelEnhancement):
         self.memory["neighbors"].assign(found)
         self.memory["graph_recall"].assign(recall)
         self.memory["propagated"].assign(
-            sparse.propagate(normalized, embeddings, self.memory["candidates"].numpy())
+            sparse.propagate(normalized, embeddings, self.known_of_labels())
         )
 
     def adjacency(self, found):
@@ -300,7 +305,7 @@ class Valen(LabelEnhancement):
         if self.trust is not None:
             return self.trust
         rows = np.flatnonzero(self.memory["withheld"].numpy())
-        logits, candidates = self.training_logits(), self.memory["candidates"].numpy()
+        logits, candidates = self.training_logits(), self.known_of_labels()
         votes = trusting.vote(adjacency, losses.confidence(logits, candidates).numpy(), rows)
         own = tf.nn.log_softmax(logits[rows]).numpy()
         return trusting.neighbors_share(own, np.log(votes), candidates[rows])

@@ -15,6 +15,8 @@ from valen_tf.model.classifier import check_classifier, computes_in_float16
 from valen_tf.model.keras_hooks import KerasHooks
 from valen_tf.model.memory import Memory
 
+# Epochs before the classifier has a say in how good the annotators are: at first it knows nothing.
+_LEARNS_FROM_ANSWERS = 10
 _PAPERS_OPTIMIZER = (
     "SGD",
     {"learning_rate": 1e-2, "momentum": 0.9},
@@ -41,6 +43,8 @@ class PartialLabelModel(KerasHooks):
     term_names = ("classification",)
     # What the rest of the package knows of a method; `methods.register` sets it.
     card = None
+    # Whether the method can weigh the labels by people's answers; else it sees candidate sets alone.
+    weighs_answers = True
     # Whether only the classifier learns yet, of a method that has further networks.
     warming_up = False
 
@@ -58,6 +62,10 @@ class PartialLabelModel(KerasHooks):
         self.memory.add("fingerprint", (), np.int64)
         self.memory.add("candidates", (None, self.num_classes), np.bool_)
         self.memory.add("label_weights", (None, self.num_classes), np.float32)
+        # What people's answers say of the labels, and a checksum of the answers; 0 where there are none.
+        self.memory.add("evidence", (None, self.num_classes), np.float32)
+        self.memory.add("answers", (), np.int64)
+        self._answers = None
         self._training_data = None
         self.built = True
 
@@ -109,9 +117,11 @@ class PartialLabelModel(KerasHooks):
         rows, parts = tf.shape(index)[0], 1
         if tf.distribute.has_strategy():  # the batch is that of all replicas together
             rows, parts = replicas.size_of_batch(index)
+        # What is known of the labels: which are candidates, or how far people's answers speak for each.
+        known = candidates if self._answers is None else self.read("evidence", index)
         with tf.GradientTape() as tape:
             logits = self.logits(features, training=True)
-            terms = self.objective(features, logits, candidates, index)
+            terms = self.objective(features, logits, known, index)
             terms, recovered = terms if isinstance(terms, tuple) else (terms, None)
             self.check_terms(terms)
             # The replicas' gradients are added: each one's loss is its part of the batch's mean.
@@ -122,7 +132,7 @@ class PartialLabelModel(KerasHooks):
             scaled = self.optimizer.scale_loss(total)  # of the policy mixed_float16
         self.update(tape, scaled)
         if recovered is None:
-            self.remember(features, logits, candidates, index)
+            self.remember(features, logits, known, index)
         else:
             self.write("label_weights", index, recovered)
         self.loss_metric.update_state(parts * total, sample_weight=size / parts)
@@ -199,7 +209,10 @@ class PartialLabelModel(KerasHooks):
         self.memory.tables[name].scatter_update(tf.IndexedSlices(values, index))
 
     def label_distributions(self):
-        """What was recovered for each training example: [examples, classes], zero off the candidates."""
+        """What was recovered for each training example: [examples, classes], zero off the candidates.
+
+        Of people's answers no label is impossible.
+        """
         if not self.num_examples:
             raise ValueError("`label_distributions` needs a trained model: call `fit` first.")
         return self.memory["label_weights"].numpy()
@@ -217,12 +230,47 @@ class PartialLabelModel(KerasHooks):
     def _meet(self, data):
         """Reads the training data once and checks it; what is remembered of known data is kept."""
         candidates, fingerprint = forms.collect(data, self.num_classes)
+        answers = forms.answers_of(data) if self.weighs_answers else None
+        if (answers is None) != (self._answers is None):
+            self.train_function = None  # the step reads another table
+        self._answers = answers
+        checksum = 0 if answers is None else answers.checksum
         known = self.memory["candidates"].numpy()
-        if known.shape != candidates.shape or (known != candidates).any():
+        same_answers = int(self.memory["answers"].numpy()) == checksum
+        if known.shape != candidates.shape or (known != candidates).any() or not same_answers:
             self.start_memory(candidates)
+            self.memory["answers"].assign(checksum)
+            if answers is not None:
+                posterior, _ = answers.dawid_skene()
+                self.memory["label_weights"].assign(posterior.astype(np.float32))
+                self.weigh_answers()
         if int(self.memory["fingerprint"].numpy()) != fingerprint:
             self.memory["fingerprint"].assign(fingerprint)
             self.forget_features()
+
+    def weigh_answers(self):
+        """Judges the annotators by what is now believed of the labels, and their answers accordingly."""
+        if self._answers is not None:
+            self.memory["evidence"].assign(self._answers.evidence(self.label_distributions()))
+
+    def known_of_labels(self):
+        """What is known of all labels before training: the candidates, or what the answers say."""
+        name = "candidates" if self._answers is None else "evidence"
+        return self.memory[name].numpy()
+
+    def annotators(self):
+        """How good each annotator is, by what was recovered of the labels.
+
+        Returns:
+            A pandas frame, a row for each annotator: `answers`, how many examples they answered;
+            `accuracy`, the probability that an answer of theirs is right.
+        """
+        if self._answers is None:
+            raise ValueError(
+                "`annotators` needs a model that was trained on people's answers: see "
+                "`PartialLabelDataset.from_answers`. Received: a model without answers"
+            )
+        return self._answers.quality(self.label_distributions())
 
     def set_batch_order(self):
         """Makes the next pass over the training data that of the current epoch, also in a resumed run."""
@@ -467,6 +515,8 @@ class _Epochs(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self.model.memory["epochs_trained"].assign_add(1)
+        if self.model.epochs_trained > _LEARNS_FROM_ANSWERS:
+            self.model.weigh_answers()
         broken = [name for name, value in (logs or {}).items() if not np.isfinite(value)]
         # The logs are of the losses before each step: they know nothing of what the last one did.
         broken = broken or [

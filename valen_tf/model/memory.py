@@ -5,6 +5,8 @@ import tensorflow as tf
 
 # Former names of tables, in files of earlier versions.
 _FORMER = {"label_weights": "weights", "neighbors": "neighbours"}
+# Tables that files of earlier versions do not have: they stay empty.
+_LATER = ("evidence", "answers")
 
 
 class Memory(tf.Module):
@@ -42,13 +44,16 @@ class Memory(tf.Module):
         return self.tables[name]
 
     def state(self):
-        """All tables, a dict of arrays."""
-        return {f"table_{name}": table.numpy() for name, table in self.tables.items()}
+        """All tables, a dict of arrays; without those for answers where there are none."""
+        names = [name for name in self.tables if name not in _LATER or self["answers"].numpy()]
+        return {f"table_{name}": self.tables[name].numpy() for name in names}
 
     def set_state(self, state):
         """Puts back what `state` gave, also under former names."""
         for name, table in self.tables.items():
             key = f"table_{name}"
+            if key not in state and name in _LATER:
+                continue
             if key not in state:
                 key = f"table_{_FORMER[name]}"
             table.assign(tf.cast(state[key], table.dtype))

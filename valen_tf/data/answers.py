@@ -1,0 +1,428 @@
+"""Who said what: people's answers, which agree or not, and what they make of the labels together.
+
+An answer is one annotator's word on one example: a label, several labels between which the annotator
+could not decide, or labels that the annotator rules out.
+"""
+
+import dataclasses
+import functools
+import zlib
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from valen_tf.checks import check_indices, require
+
+# How many answers it takes until an annotator is judged by them as much as by the prior: until then, as
+# good as the crowd; and of each class, as good as of the others, with errors of every kind alike.
+_PRIOR_ANSWERS = 20
+# No combination of answers makes a label impossible: people slip.
+LEAST_EVIDENCE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers of annotators, one row for each label that an annotator gave or ruled out.
+
+    Args:
+        example: Integers [rows], the example that the row is about.
+        annotator: Integers [rows], whose answer it is.
+        label: Integers [rows], the class that was named.
+        num_examples: Number of examples, of which some may have no answer.
+        num_classes: Number of classes.
+        excludes: Booleans [rows], whether the annotator ruled the class out; none by default.
+        weight: How much each row counts [rows]: by default an annotator's labels of one example, where
+            there are several, share one vote.
+        annotators: Names of the annotators; their numbers by default.
+
+    Example:
+        >>> answers = Answers([0, 0, 1], [0, 1, 1], [2, 1, 0], num_examples=2, num_classes=3)
+        >>> answers.sets()
+        array([[0, 1, 1],
+               [1, 0, 0]], dtype=uint8)
+    """
+
+    example: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    num_examples: int
+    num_classes: int
+    excludes: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    annotators: tuple[str, ...] | None = None
+
+    def __post_init__(self):
+        """Validates every field."""
+        rows = np.size(self.example)
+        names = self.annotators
+        if names is None:
+            names = range(int(np.max(self.annotator, initial=-1)) + 1)
+        excludes = np.zeros(rows, bool) if self.excludes is None else self.excludes
+        excludes = np.asarray(excludes)
+        rule = f"`excludes` must be {rows} booleans"
+        fits = excludes.dtype == bool and excludes.shape == (rows,)
+        require(fits, rule, f"{excludes.dtype} of shape {excludes.shape}")
+        example = check_indices("example", self.example, rows, self.num_examples)
+        annotator = check_indices("annotator", self.annotator, rows, len(names))
+        weight = self.weight
+        if weight is None:
+            answer = 2 * (example * len(names) + annotator) + excludes
+            _, answer = np.unique(answer, return_inverse=True)
+            weight = 1.0 / np.bincount(answer)[answer]
+        weight = np.asarray(weight, np.float64)
+        positive = weight.shape == (rows,) and (weight > 0).all() and np.isfinite(weight).all()
+        require(positive, f"`weight` must be {rows} positive numbers", weight)
+        fields = {
+            "example": example,
+            "annotator": annotator,
+            "label": check_indices("label", self.label, rows, self.num_classes),
+            "excludes": excludes,
+            "weight": weight,
+            "annotators": tuple(str(name) for name in names),
+        }
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)  # frozen for everyone else
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """The answers whose fields were saved as arrays, a dict."""
+        sizes = {name: int(arrays[name]) for name in ("num_examples", "num_classes")}
+        return cls(**{**arrays, **sizes})
+
+    def __len__(self):
+        """Number of rows."""
+        return len(self.example)
+
+    def __repr__(self):
+        """One line, without the arrays."""
+        return (
+            f"Answers({len(self)} labels by {len(self.annotators)} annotators on "
+            f"{self.num_examples} examples, {self.num_classes} classes)"
+        )
+
+    def take(self, indices):
+        """The answers on some examples, in their order; the annotators keep their numbers.
+
+        Args:
+            indices: Integers [examples], without repetition.
+        """
+        place = np.full(self.num_examples, -1)
+        place[indices] = np.arange(len(indices))
+        kept = place[self.example] >= 0
+        return dataclasses.replace(
+            self,
+            example=place[self.example[kept]],
+            annotator=self.annotator[kept],
+            label=self.label[kept],
+            excludes=self.excludes[kept],
+            weight=self.weight[kept],
+            num_examples=len(indices),
+        )
+
+    # -- what the answers say together ----------------------------------------------------------
+
+    @functools.cached_property
+    def votes(self):
+        """How often each label was given [examples, classes]; an answer of several labels is divided."""
+        votes = np.zeros((self.num_examples, self.num_classes))
+        given = ~self.excludes
+        np.add.at(votes, (self.example[given], self.label[given]), self.weight[given])
+        return votes
+
+    @functools.cached_property
+    def excluded(self):
+        """How often each label was ruled out [examples, classes]."""
+        excluded = np.zeros((self.num_examples, self.num_classes))
+        np.add.at(excluded, (self.example[self.excludes], self.label[self.excludes]), 1.0)
+        return excluded
+
+    def sets(self, min_votes=1):
+        """Candidate sets: the labels that were given, without those that were only ruled out.
+
+        Args:
+            min_votes: How many annotators must have given a label; where no label has as many, those
+                with the most votes are taken.
+
+        Returns:
+            `uint8` matrix [examples, classes]. An example without an answer has all labels.
+        """
+        given = np.zeros((self.num_examples, self.num_classes))
+        np.add.at(given, (self.example[~self.excludes], self.label[~self.excludes]), 1.0)
+        most = given.max(axis=1, keepdims=True)
+        chosen = (given >= np.minimum(min_votes, np.maximum(most, 1))) & (given > 0)
+        open_ = ~chosen.any(axis=1)  # nobody gave a label: whatever nobody ruled out
+        chosen[open_] = self.excluded[open_] == 0
+        chosen[~chosen.any(axis=1)] = True  # everything was ruled out, by somebody
+        return chosen.astype(np.uint8)
+
+    def shares(self):
+        """The shares of the votes [examples, classes]; uniform over `sets()` where there are none."""
+        votes = np.where(self.votes.sum(axis=1, keepdims=True) > 0, self.votes, self.sets())
+        return votes / votes.sum(axis=1, keepdims=True)
+
+    def majority(self):
+        """The labels with the most votes [examples]; of equals, the one more frequent over all."""
+        shares = self.shares()
+        return (shares + 1e-9 * shares.mean(axis=0)).argmax(axis=1)
+
+    def dawid_skene(self, *, iterations=100, tolerance=1e-6):
+        """What the answers say when every annotator has habits of their own (Dawid & Skene, 1979).
+
+        Expectation maximization, by two sparse products in an iteration: who tends to say what of which
+        class, and which labels that makes probable. Few answers say little of an annotator's habits with
+        every class: those are drawn to the annotator's accuracy, and the accuracy to the crowd's.
+
+        Args:
+            iterations: Most iterations.
+            tolerance: Ends when no probability changes by more.
+
+        Returns:
+            `(posterior [examples, classes], confusion [annotators, true class, said class])`.
+
+        Example:
+            >>> right = np.tile(np.arange(2), 50)
+            >>> example, annotator = np.repeat(np.arange(100), 3), np.tile(np.arange(3), 100)
+            >>> said = np.stack([right, right, 1 - right], axis=1).ravel()  # the third one always errs
+            >>> posterior, confusion = Answers(example, annotator, said, 100, 2).dawid_skene()
+            >>> (posterior.argmax(axis=1) == right).all(), confusion[2].round(1).tolist()
+            (np.True_, [[0.0, 1.0], [1.0, 0.0]])
+
+        Reference:
+            A. P. Dawid, A. M. Skene. Maximum Likelihood Estimation of Observer Error-Rates Using the EM
+            Algorithm. Applied Statistics, 1979.
+        """
+        posterior = self.shares()
+        for _ in range(iterations):
+            confusion = self.confusion(posterior)
+            prior = np.log(posterior.sum(axis=0) + 1.0 / self.num_classes)
+            before = posterior
+            posterior = scipy.special.softmax(self.log_likelihood(confusion) + prior, axis=1)
+            if np.abs(posterior - before).max() < tolerance:
+                break
+        return posterior, self.confusion(posterior)
+
+    def confusion(self, posterior):
+        """What each annotator tends to say of each class [annotators, true class, said class].
+
+        Args:
+            posterior: What the labels are believed to be [examples, classes].
+        """
+        size = (len(self.annotators), self.num_classes, self.num_classes)
+        counts = (self._given @ posterior).reshape(size).transpose(0, 2, 1)
+        right, all_ = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))  # [annotators]
+        crowd = (right.sum() + 1.0) / (all_.sum() + 2.0)
+        accuracy = (right + _PRIOR_ANSWERS * crowd) / (all_ + _PRIOR_ANSWERS)
+        same = np.eye(self.num_classes)
+        other = (1.0 - same) / max(self.num_classes - 1, 1)
+        plain = np.multiply.outer(accuracy, same) + np.multiply.outer(1.0 - accuracy, other)
+        counts = counts + _PRIOR_ANSWERS * plain
+        return counts / counts.sum(axis=2, keepdims=True)
+
+    def log_likelihood(self, confusion):
+        """How probable each class makes an example's answers, in logarithms [examples, classes].
+
+        Args:
+            confusion: [annotators, true class, said class].
+        """
+        size = (len(self.annotators) * self.num_classes, self.num_classes)
+        said = confusion.transpose(0, 2, 1).reshape(size)  # [annotator and said class, true class]
+        likelihood = self._given.T @ np.log(said)
+        if self.excludes.any():
+            likelihood += self._ruled_out.T @ np.log1p(-np.minimum(said, 1 - LEAST_EVIDENCE))
+        return likelihood
+
+    def evidence(self, posterior):
+        """What the answers alone say of the labels, when `posterior` tells how good the annotators are.
+
+        Args:
+            posterior: What the labels are believed to be [examples, classes].
+
+        Returns:
+            `float32` [examples, classes]: likelihoods of the answers, of which the largest of every
+            example is 1.
+        """
+        likelihood = self.log_likelihood(self.confusion(posterior))
+        likelihood -= likelihood.max(axis=1, keepdims=True)
+        return np.maximum(np.exp(likelihood), LEAST_EVIDENCE).astype(np.float32)
+
+    def quality(self, posterior):
+        """How good each annotator is.
+
+        Args:
+            posterior: What the labels are believed to be [examples, classes].
+
+        Returns:
+            A pandas frame, a row for each annotator: `answers`, how many examples they answered;
+            `accuracy`, the probability that an answer of theirs is right.
+        """
+        import pandas as pd
+
+        pairs = np.unique(np.stack([self.annotator, self.example]), axis=1)[0]
+        right = np.diagonal(self.confusion(posterior), axis1=1, axis2=2) @ posterior.mean(axis=0)
+        counts = np.bincount(pairs, minlength=len(self.annotators))
+        return pd.DataFrame({"answers": counts, "accuracy": right}, index=list(self.annotators))
+
+    @functools.cached_property
+    def checksum(self):
+        """A number that changes with the answers; not 0."""
+        parts = (self.example, self.annotator, self.label, self.excludes, self.weight)
+        return zlib.crc32(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)) or 1
+
+    @property
+    def _given(self):
+        return self._rows(~self.excludes)
+
+    @property
+    def _ruled_out(self):
+        return self._rows(self.excludes)
+
+    def _rows(self, which):
+        """Sparse [annotator and said class, examples]."""
+        said = self.annotator[which] * self.num_classes + self.label[which]
+        size = (len(self.annotators) * self.num_classes, self.num_examples)
+        return scipy.sparse.csr_array((self.weight[which], (said, self.example[which])), shape=size)
+
+
+def from_long(
+    frame, *, item, annotator, label, excludes=None, items=None, class_names=None, separator="|"
+):
+    """Answers from a table with a row for every answer, as crowd-kit and cleanlab have it.
+
+    Args:
+        frame: `pandas.DataFrame`.
+        item: Column that says what an answer is about.
+        annotator: Column that says whose answer it is.
+        label: Column of the labels: a name, several between separators, or a list. An empty cell is no
+            answer.
+        excludes: Column of the labels that the annotator ruled out, in the same form; or `None`.
+        items: What the items are, in the order of the examples; by default those of the answers, sorted.
+        class_names: By default the names seen, sorted.
+        separator: What stands between two names.
+
+    Returns:
+        `(Answers, class names, items)`.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"task": [7, 7, 9], "worker": list("xyx"), "said": ["b", "a|b", "a"]})
+        >>> answers, names, items = from_long(frame, item="task", annotator="worker", label="said")
+        >>> answers.votes.tolist(), names, items.tolist()
+        ([[0.5, 1.5], [1.0, 0.0]], ('a', 'b'), [7, 9])
+    """
+    import pandas as pd
+
+    columns = [column for column in (item, annotator, label, excludes) if column is not None]
+    for column in columns:
+        require(column in frame, f"`answers` must have a column {column!r}", [*frame.columns])
+    for column in (item, annotator):
+        filled = frame[column].notna()
+        rule = f"Column {column!r} of the answers must be filled in every row"
+        require(
+            filled.all(),
+            rule,
+            f"nothing in {(~filled).sum()} rows, the first is {(~filled).argmax()}",
+        )
+    parts = []
+    for column, rules_out in ((label, False), (excludes, True)):
+        if column is None:
+            continue
+        names = frame[column].map(lambda cell: _names(cell, separator))
+        part = pd.DataFrame({"item": frame[item], "annotator": frame[annotator], "name": names})
+        part = part.explode("name").dropna(subset="name").assign(excludes=rules_out)
+        parts.append(part.drop_duplicates())
+    rows = pd.concat(parts, ignore_index=True)
+    require(len(rows) > 0, f"Column {label!r} of the answers must hold an answer", "none")
+    if class_names is None:
+        class_names = sorted(set(rows["name"]))
+        if all(name.isdecimal() for name in class_names):  # 2 comes before 10
+            class_names.sort(key=int)
+    class_names = tuple(str(name) for name in class_names)
+    known = pd.Index(items if items is not None else np.sort(rows["item"].unique()))
+    require(
+        known.is_unique, "`items` must differ", f"{known[known.duplicated()][:1].tolist()} twice"
+    )
+    annotators = np.sort(rows["annotator"].astype(str).unique())
+    answers = Answers(
+        example=_places("item", rows["item"], known),
+        annotator=pd.Index(annotators).get_indexer(rows["annotator"].astype(str)),
+        label=_places("label", rows["name"], pd.Index(class_names)),
+        num_examples=len(known),
+        num_classes=len(class_names),
+        excludes=rows["excludes"].to_numpy(bool),
+        annotators=tuple(annotators),
+    )
+    return answers, class_names, known.to_numpy()
+
+
+def from_wide(frame, *, class_names=None, separator="|"):
+    """Answers from a table with a row for every example and a column for every annotator; gaps are allowed.
+
+    Args:
+        frame: `pandas.DataFrame`, its index the items.
+        class_names: By default the names seen, sorted.
+        separator: What stands between two names in one cell.
+
+    Returns:
+        `(Answers, class names, items)`.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"ann": ["cat", "dog"], "bob": ["dog", None]})
+        >>> from_wide(frame)[0].sets().tolist()
+        [[1, 1], [0, 1]]
+    """
+    long = frame.rename_axis(index="item").reset_index()
+    long = long.melt(id_vars="item", var_name="annotator", value_name="label")
+    return from_long(
+        long,
+        item="item",
+        annotator="annotator",
+        label="label",
+        items=frame.index,
+        class_names=class_names,
+        separator=separator,
+    )
+
+
+def from_counts(counts):
+    """Answers of which only the numbers are known [examples, classes]: those of one crowd without names.
+
+    Example:
+        >>> from_counts([[3, 1], [0, 2]]).shares().tolist()
+        [[0.75, 0.25], [0.0, 1.0]]
+    """
+    counts = np.asarray(counts)
+    fits = counts.ndim == 2 and counts.dtype.kind in "iu" and (counts >= 0).all()
+    rule = "`counts` must be whole numbers from 0 on, [examples, classes]"
+    require(fits, rule, f"{counts.dtype} of shape {counts.shape}")
+    example, label = np.nonzero(counts)
+    return Answers(
+        example=example,
+        annotator=np.zeros(len(example), np.int64),
+        label=label,
+        num_examples=counts.shape[0],
+        num_classes=counts.shape[1],
+        weight=counts[example, label],
+        annotators=("the crowd",),
+    )
+
+
+def _names(cell, separator):
+    """The names in a cell: none in an empty one."""
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        names = [str(name).strip() for name in cell]
+    elif cell is None or cell != cell:  # NaN is not equal to itself
+        return []
+    else:
+        names = [name.strip() for name in str(cell).split(separator)]
+    return [name for name in names if name]
+
+
+def _places(what, values, known):
+    places = known.get_indexer(values)
+    unknown = values[places < 0].unique()
+    rule = f"Every {what} of the answers must be known"
+    shown = f"{len(unknown)} that are not, such as {unknown[0]!r}" if len(unknown) else ""
+    require(not len(unknown), rule, f"{shown}; known are {known[:3].tolist()} ...")
+    return places
