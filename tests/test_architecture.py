@@ -14,7 +14,7 @@ FLOORS = """
     checks
     replicas
     dirichlet losses metrics
-    data.mapped data.files
+    data.mapped data.files model.gate
     data.validation
     data.batches
     data.readers

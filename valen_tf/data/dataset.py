@@ -181,7 +181,7 @@ class PartialLabelDataset:
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
+        """Reads what `save` wrote; arrays alone, so that a stranger's file may be read."""
         with np.load(path, allow_pickle=False) as archive:
             ours = {"features", "candidates"} <= set(archive) <= set(_FIELDS)
             require(ours, "`path` must be a file that `save` wrote", f"path={str(path)!r}")

@@ -133,7 +133,8 @@ def _file_origin(path, modified):
     if checksum in {known for _, known in CLEAN_NETWORKS.values()}:
         return AUTHORS_NETWORK
     if path.suffix == ".npz":
-        with contextlib.suppress(ValueError, OSError, zipfile.BadZipFile), np.load(path) as weights:
+        broken = contextlib.suppress(ValueError, OSError, zipfile.BadZipFile)
+        with broken, np.load(path, allow_pickle=False) as weights:
             if "epochs" in weights:
                 return f"trained here, {int(weights['epochs'])} epochs"
     return f"{path.name}, SHA-256 {checksum[:12]}"

@@ -253,7 +253,8 @@ def _prepared(config, folder):
     if path.exists():
         plain = dataclasses.replace(config.data, corruption=None)
         data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
-        train_part = dataclasses.replace(data.train, candidates=np.load(path))
+        candidates = np.load(path, allow_pickle=False)
+        train_part = dataclasses.replace(data.train, candidates=candidates)
         return dataclasses.replace(data, train=train_part)
     data = prepare(config)
     write(path, lambda scratch: np.save(scratch, data.train.candidates))

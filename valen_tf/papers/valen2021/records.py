@@ -210,7 +210,7 @@ def arrays(record):
     path = record["file"].with_suffix(".npz")
     if not path.exists():
         return {}
-    with np.load(path) as stored:
+    with np.load(path, allow_pickle=False) as stored:
         return dict(stored)
 
 
