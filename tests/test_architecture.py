@@ -15,7 +15,7 @@ FLOORS = """
     replicas
     dirichlet losses metrics
     data.mapped data.files model.gate
-    data.validation
+    data.harmless data.validation
     data.batches
     data.readers
     data.dataset

@@ -2,23 +2,30 @@
 
 import contextlib
 import copy
+import csv
 import gzip
+import http.server
 import io
 import json
+import os
 import pathlib
 import shutil
 import sys
 import tarfile
+import threading
 import zipfile
 
 import attacks
+import conftest
 import keras
 import numpy as np
+import pandas
 import pytest
 import yaml
 
 import valen_tf as vt
 from valen_tf import cli
+from valen_tf.data.harmless import write_csv
 
 CLASSES = ["ant", "bee", "cat"]
 
@@ -276,10 +283,7 @@ def test_code_in_a_config(tag, folder, canary, capsys):
     refused(capsys, "train", folder / "config.yaml", "--out", folder / "out")
     refused(capsys, "tune", folder / "config.yaml", "--out", folder / "out")
     assert not (folder / "out").exists()
-    with contextlib.suppress(
-        yaml.YAMLError, ValueError, TypeError
-    ):  # the CLI's words are tested elsewhere
-        cli.main(["train", f"seed={tag}", "--out", str(folder / "out")])
+    refused(capsys, "train", f"seed={tag}", "--out", folder / "out")
 
 
 def test_code_in_the_config_of_a_run_or_search(classical, folder, canary, capsys):
@@ -451,3 +455,218 @@ def test_tfds_alone_imports_a_module_that_a_folder_names(folder, tmp_path):
     with contextlib.suppress(Exception):
         tfds.builder_from_directory(version)
     assert (tmp_path / "canary").exists()
+
+
+# -- folders and files of other kinds -----------------------------------------------------------
+
+
+def quick_run(out):
+    """Arguments of a short run."""
+    arguments = ["train", "network.name=linear", "training.epochs=1", "data.examples=100"]
+    return [
+        *arguments,
+        "data.corruption=uniform",
+        "data.rate=0.3",
+        "--method",
+        "proden",
+        "--out",
+        out,
+    ]
+
+
+def test_links_in_a_run_folder(folder, canary, capsys):
+    out, elsewhere = folder / "run", canary.parent / "canary-folder"
+    (folder / "elsewhere").mkdir()
+    arguments = quick_run(out)
+    assert cli.main([str(argument) for argument in arguments]) == 0
+    (out / "summary.json").unlink()
+    (out / "state").symlink_to(folder / "elsewhere")
+    assert "a link elsewhere" in refused(capsys, *arguments)
+    assert not list((folder / "elsewhere").iterdir())
+    (out / "state").unlink()
+    for name in ("model", "history", "summary", "schema", "config"):
+        for suffix in (".keras", ".json", ".yaml"):  # names that this process writes under
+            link = out / f"{name}.{os.getpid()}.partial{suffix}"
+            link.symlink_to(canary)
+    assert cli.main([str(argument) for argument in arguments]) == 0
+    assert not elsewhere.exists()
+
+
+def test_links_in_a_folder_of_candidate_sets(folder, tmp_path):
+    from valen_tf.papers.valen2021.reproduce import reproduce
+
+    (folder / "elsewhere").mkdir()
+    (folder / "out").mkdir()
+    (folder / "out" / "candidates").symlink_to(folder / "elsewhere")
+    options = {"methods": ["plknn"], "quick": True, "trials": 1, "report": lambda line: None}
+    with pytest.raises(ValueError, match="All 1 runs failed"):
+        reproduce(["digits"], folder / "out", **options)
+    assert not list((folder / "elsewhere").iterdir())
+
+
+def test_candidate_sets_with_a_pickle(folder, canary):
+    from valen_tf.papers.valen2021.reproduce import reproduce
+
+    options = {"methods": ["plknn"], "quick": True, "trials": 1, "report": lambda line: None}
+    reproduce(["digits"], folder / "out", **options)
+    (sets,) = (folder / "out" / "candidates").iterdir()
+    np.save(sets, attacks.object_array(canary), allow_pickle=True)
+    for record in (folder / "out" / "records").rglob("*.json"):
+        record.unlink()
+    with pytest.raises(ValueError, match="All 1 runs failed"):
+        reproduce(["digits"], folder / "out", **options)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "model.npz", "schema.json"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(name, classical, folder, capsys):
+    run = pathlib.Path(shutil.copytree(classical, folder / "run"))
+    (run / name).unlink()
+    os.mkfifo(run / name)
+    assert "a device or pipe" in refused(capsys, "predict", run)
+
+
+def test_data_at_an_address_or_in_a_pipe(classical, folder, capsys):
+    """The config of a stranger makes nobody ask a server, nor wait forever."""
+    os.mkfifo(folder / "pipe.csv")
+    run = pathlib.Path(shutil.copytree(classical, folder / "run"))
+    with asked_server() as (address, asked):
+        for source in (f"{address}/data.csv", folder / "pipe.csv", "/dev/zero"):
+            refused(capsys, "train", "--csv", source, "--out", folder / "out")
+            refused(capsys, "predict", run, "--csv", source)
+        with pytest.raises((ValueError, FileNotFoundError)):
+            vt.PartialLabelDataset.from_csv(f"{address}/data.csv")
+        assert not asked
+
+
+@contextlib.contextmanager
+def asked_server():
+    """A server that keeps what it was asked for."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("localhost", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}", asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": "../../temporary/canary"},
+        {"table": "figure-c", "data": "../../../temporary/canary"},
+        {"method": "../../../temporary/canary"},
+        {"method": "<script>alert(1)</script>"},
+        {"schedule": "<script>alert(1)</script>"},
+        {"method": "x\x1b[2J"},
+    ],
+)
+def test_a_record_of_a_run(change, folder, canary, capsys):
+    record = {**conftest.record("table5", "lost", "valen", 0, 0.5), **change}
+    (folder / "table5.jsonl").write_text(json.dumps(record) + "\n")
+    page = folder / "page.md"
+    error = refused(capsys, "results", folder, "--page", page, "--figures", folder / "f", "--pack")
+    assert "\x1b" not in error and not page.exists()
+    refused(capsys, "results", folder, "--page", page, "--figures", folder / "f")
+
+
+# -- what is written and shown ------------------------------------------------------------------
+
+WILD = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=quoted", "-1", "o[/x]", "a\x1b[2Jb"]
+
+
+@pytest.fixture(scope="module")
+def wild(tmp_path_factory):
+    """A run whose classes have wild names, by the command line."""
+    base = tmp_path_factory.mktemp("wild")
+    rng = np.random.default_rng(0)
+    labels = np.arange(160) % len(WILD)
+    frame = pandas.DataFrame(
+        np.eye(len(WILD))[labels] + 0.1 * rng.normal(size=(160, len(WILD))),
+        columns=[f"x{n}" for n in range(len(WILD))],
+    )
+    frame["truth"] = np.array(WILD)[labels]
+    frame["sets"] = [f"{WILD[n]};{WILD[(n + 1) % len(WILD)]}" for n in labels]
+    write_csv(base / "data.csv", frame)
+    arguments = ["data.candidates=sets", "data.label=truth", "data.separator=;"]
+    arguments += ["--csv", base / "data.csv", "--method", "plknn", "--out", base / "o[/x]"]
+    assert cli.main(["train", *map(str, arguments)]) == 0
+    return base
+
+
+def test_cells_that_look_like_formulas(wild, tmp_path):
+    output = tmp_path / "predictions.csv"
+    command = ["predict", wild / "o[/x]", "--csv", wild / "data.csv", "--output", output]
+    assert cli.main([str(argument) for argument in command]) == 0
+    rows = list(csv.reader(io.StringIO(output.read_text())))
+    for row in rows:
+        for text in row:
+            assert text[:1] not in ("=", "+", "@", "\t", "\r") and (text[:1] != "-" or float(text))
+    assert {row[0] for row in rows} >= {"'=cmd|' /C calc'!A0", "'+1+1", "''=quoted", "-1"}
+    assert all(float(row[1]) > 0 for row in rows[1:])  # numbers are numbers
+    frame = (
+        pandas.read_csv(wild / "data.csv")
+        .iloc[:, :8]
+        .assign(prediction=pandas.read_csv(output, dtype=str)["prediction"])
+    )
+    frame.to_csv(tmp_path / "again.csv", index=False)
+    again = vt.PartialLabelDataset.from_csv(
+        tmp_path / "again.csv", candidates="prediction", separator=";"
+    )
+    own = vt.experiments.predict(wild / "o[/x]", wild / "data.csv")["prediction"]
+    names = np.array(again.class_names)[again.candidates.argmax(axis=1)]
+    np.testing.assert_array_equal(names, own)  # the package reads its own names
+    assert {"=cmd|' /C calc'!A0", "'=quoted", "-1"} <= set(own) <= set(WILD)
+
+
+def test_distributions_that_look_like_formulas(tmp_path, monkeypatch):
+    frame = pandas.DataFrame({"=x": [-1.5, 2.0], "name": ["=1", None], "sets": ["-1|=2", "a"]})
+    write_csv(tmp_path / "frame.csv", frame)
+    assert (tmp_path / "frame.csv").read_text() == "'=x,name,sets\n-1.5,'=1,'-1|=2\n2.0,,a\n"
+    assert frame.columns[0] == "=x"  # the frame itself is left alone
+
+
+def test_names_on_a_terminal(wild, capsys):
+    run, data = wild / "o[/x]", wild / "data.csv"
+    assert cli.main(["predict", str(run), "--csv", str(data)]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "o[/x]" in shown and r"a\x1b[2Jb" in shown
+    assert cli.main(["evaluate", str(run)]) == 0
+    assert "o[/x]" in "".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", ["x\x1b]0;title\x07", "x\r\x1b[1Agone", "x\u202egnp", "x\x9b2J"])
+def test_names_of_files_in_errors(name, folder, capsys):
+    for command in (
+        ["evaluate", name],
+        ["train", name],
+        ["train", "--csv", name],
+        ["data", "info", name],
+        ["data", "corrupt", "digits", "--out", f"{name}.x"],
+    ):
+        error = refused(capsys, *command)
+        assert not set(error) & set("\x1b\x07\r\u202e\x9b") and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["o[/x]", "[red]x", "a\x1b[2J", "[link=file:///x]y[/link]"])
+def test_markup_in_the_name_of_a_folder(name, classical, folder, capsys):
+    shutil.copytree(classical, folder / name.replace("/", "_"))
+    assert cli.main(["evaluate", name.replace("/", "_")]) == 0
+    shown = "".join(capsys.readouterr().out.split())
+    expected = name.replace("/", "_").replace("\x1b", r"\x1b")
+    assert expected in shown and "\x1b" not in shown
+
+
+def test_typeset_tables_are_escaped():
+    from valen_tf.papers.valen2021 import typeset
+
+    found = conftest.cell("table5", "lost", "<script>", [0.5, 0.6], schedule="<b>&")
+    page = typeset.html(found, "table5")
+    assert "<script>" not in page and "&lt;script&gt;" in page and "<b>" not in page

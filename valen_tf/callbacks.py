@@ -169,7 +169,7 @@ class Progress(keras.callbacks.Callback):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("epoch {task.completed:.0f} of {task.total:.0f}"),
             TimeRemainingColumn(),

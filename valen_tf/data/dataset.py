@@ -160,7 +160,10 @@ class PartialLabelDataset:
 
     @classmethod
     def from_csv(cls, path, *, candidates="candidates", label=None, **options):
-        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s."""
+        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s.
+
+        The apostrophe is taken away that this package writes before labels that look like formulas.
+        """
         return cls(**readers.read_csv(path, candidates=candidates, label=label, **options))
 
     @classmethod

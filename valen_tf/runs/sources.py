@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 
+from valen_tf.data.harmless import check_file
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 
 
@@ -159,6 +160,7 @@ def _feature_columns(config):
     import pandas
 
     source = config.data
+    check_file("data.csv", source.csv)
     header = pandas.read_csv(source.csv, nrows=0).columns
     return [name for name in header if name not in (source.candidates, source.label)]
 
@@ -167,6 +169,7 @@ def read_features(csv, schema):
     """Features of a CSV file, in the order of a run's schema."""
     import pandas
 
+    check_file("csv", csv)
     frame = pandas.read_csv(csv)
     columns = schema["feature_columns"]
     if columns is None:
