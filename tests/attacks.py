@@ -159,10 +159,17 @@ def download_by_keras(folder, canary):
 
 
 def figure_by_keras(folder, canary):
-    """A function of Keras that writes a file where its argument says."""
-    arguments = {"value_range": [0, 1], "rows": 1, "cols": 1, "save_path": f"{canary}.png"}
+    """A function of Keras that writes a file where its argument says, when the model predicts."""
+    image = {"module": "keras.layers", "class_name": "Reshape", "registered_name": None}
+    image["config"] = {"target_shape": [1, 1, 3]}
+    arguments = {"value_range": [0, 1], "rows": 1, "cols": 1, "path": f"{canary}.png"}
     layer = lambda_layer(function("keras.visualization", "plot_image_gallery"), arguments=arguments)
-    return rewritten(folder / "model.keras", add_layer(layer))
+
+    def change(config):
+        config["config"]["layers"] += [image, layer]
+        config["compile_config"] = {"optimizer": "sgd", "loss": "mse", "run_eagerly": True}
+
+    return rewritten(folder / "model.keras", change)
 
 
 def figure_by_a_metric(folder, canary):
@@ -170,7 +177,7 @@ def figure_by_a_metric(folder, canary):
     wrapped = {"module": "keras.metrics", "class_name": "MeanMetricWrapper"}
     wrapped["config"] = {
         "fn": function("keras.visualization", "plot_image_gallery"),
-        "save_path": f"{canary}.png",
+        "path": f"{canary}.png",
     }
 
     def change(config):

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tarfile
 import threading
+import warnings
 import zipfile
 
 import attacks
@@ -107,6 +108,14 @@ def test_keras_alone_imports_a_module_that_a_file_names(folder, tmp_path):
     with pytest.raises(ValueError, match="keras_hub"):
         keras.saving.load_model(path, safe_mode=True)
     assert (tmp_path / "canary").exists()
+
+
+def test_keras_alone_writes_a_file_that_a_file_names(folder, tmp_path):
+    """As above."""
+    path = attacks.figure_by_keras(folder, tmp_path / "canary")
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(ValueError):
+        keras.saving.load_model(path, safe_mode=True).predict(np.ones((1, 3)), verbose=0)
+    assert (tmp_path / "canary.png").exists()
 
 
 def test_a_file_in_the_former_format_of_keras(folder, canary):
@@ -428,11 +437,11 @@ def foreign_features():
     }
 
 
-def prepared_folder(folder, features):
-    version = folder / "mnist" / "3.0.1"
+def prepared_folder(folder, features, name="mnist", number="3.0.1"):
+    version = folder / name / number
     version.mkdir(parents=True)
     (version / "features.json").write_text(json.dumps(features))
-    info = {"name": "mnist", "version": "3.0.1", "fileFormat": "tfrecord", "splits": []}
+    info = {"name": name, "version": number, "fileFormat": "tfrecord", "splits": []}
     (version / "dataset_info.json").write_text(json.dumps(info))
     return version
 
@@ -455,6 +464,15 @@ def test_tfds_alone_imports_a_module_that_a_folder_names(folder, tmp_path):
     with contextlib.suppress(Exception):
         tfds.builder_from_directory(version)
     assert (tmp_path / "canary").exists()
+
+
+def test_a_prepared_folder_of_a_real_world_set(folder, canary):
+    """The builders of this package know their features, and do not ask the folder."""
+    from valen_tf.data.sets import builders
+
+    module_of(canary, folder)
+    prepared_folder(folder, FOREIGN, "lost", "1.0.0")
+    assert set(builders.Lost(data_dir=folder).info.features) == {"features", "candidates", "label"}
 
 
 # -- folders and files of other kinds -----------------------------------------------------------

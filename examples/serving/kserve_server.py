@@ -3,7 +3,7 @@
     python examples/serving/kserve_server.py --model_name digits --http_port 8080 served/digits
 
 It answers `POST /v1/models/digits:predict` as TF Serving does, except that JSON has `null` for NaN and that
-a NaN in a request is refused. A request of too many rows is refused with 400. KServe reads the whole request
+a NaN in a request is refused. A request of too many rows is refused with 400. KServe reads a whole request
 first, so a limit of bytes belongs in a proxy before KServe.
 """
 

@@ -308,4 +308,4 @@ def _is_share(value):
 
 
 def _say(record, key="table"):
-    return f"{key}={record[key]!r}"
+    return f"{key}={record.get(key)!r}"
