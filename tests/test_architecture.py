@@ -14,8 +14,8 @@ FLOORS = """
     checks
     replicas
     dirichlet losses metrics
-    data.mapped data.files
-    data.validation
+    data.mapped data.files model.gate
+    data.harmless data.validation
     data.batches
     data.answers
     data.readers

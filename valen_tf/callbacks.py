@@ -94,7 +94,7 @@ class Resume(keras.callbacks.Callback):
         """Continues from the file if there is one."""
         if not self.path.exists():
             return
-        with np.load(self.path) as state:
+        with np.load(self.path, allow_pickle=False) as state:
             self.epochs = json.loads(str(state["epochs"]))
             set_training_state(self.model, {key: state[key] for key in state if key != "epochs"})
         self.model.continue_from(len(self.epochs))
@@ -169,7 +169,7 @@ class Progress(keras.callbacks.Callback):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("epoch {task.completed:.0f} of {task.total:.0f}"),
             TimeRemainingColumn(),

@@ -39,7 +39,7 @@ if __name__ == "__main__":
     parser.add_argument("features", help="file.npy with raw features, one row per example")
     parser.add_argument("--top-k", action="store_true", help="the most probable classes instead")
     options = parser.parse_args()
-    features = np.load(options.features).astype(np.float32)
+    features = np.load(options.features, allow_pickle=False).astype(np.float32)
     signature = "top_k" if options.top_k else "serving_default"
     for name, values in predict(options.target, options.model, features, signature).items():
         print(name, values.tolist())

@@ -37,5 +37,6 @@ if __name__ == "__main__":
     parser.add_argument("--top-k", action="store_true", help="the most probable classes instead")
     options = parser.parse_args()
     signature = "top_k" if options.top_k else "serving_default"
-    for row in predict(options.url, np.load(options.features), signature):
+    features = np.load(options.features, allow_pickle=False)
+    for row in predict(options.url, features, signature):
         print(json.dumps(row))

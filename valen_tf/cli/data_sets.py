@@ -135,6 +135,7 @@ def _data_info(options):
 
     from valen_tf.data import cards, files
     from valen_tf.data import sets as datasets
+    from valen_tf.data.harmless import printable
 
     parts = cards.statistics(options.name, options.data_dir)
     table = Table("", *parts, title=options.name)
@@ -146,14 +147,15 @@ def _data_info(options):
     if spec.sha256 is not None:
         warning = files.checksum_warning(files.find_file(spec, options.data_dir), spec.sha256)
         if warning:
-            print(f"valen-tf: warning: {warning}", file=sys.stderr)
+            print(f"valen-tf: warning: {printable(warning)}", file=sys.stderr)
 
 
 def _data_check(options):
     from valen_tf.data import cards
+    from valen_tf.data.harmless import printable
 
     for file, verdict in cards.check(options.data_dir):
-        print(f"{file}: {verdict}")
+        print(printable(f"{file}: {verdict}"))
 
 
 def _data_card(options):
@@ -169,6 +171,7 @@ def _data_card(options):
 def _data_clean_network(options):
     out = _output(options.out, ".keras", ".npz")
     from valen_tf.data import clean_networks, files
+    from valen_tf.data.harmless import printable
 
     kind, normalization = options.network, None
     if out.suffix == ".npz":
@@ -201,12 +204,13 @@ def _data_clean_network(options):
     for part, data in (("training", train), ("test", test)):
         predictions = network.predict(data.features, batch_size=1000, verbose=0).argmax(axis=1)
         print(f"{part} accuracy {100 * (predictions == data.labels).mean():.2f} %")
-    print(f"{network.name} in {out}")
+    print(printable(f"{network.name} in {out}"))
 
 
 def _data_corrupt(options):
     out = _output(options.out, ".npz")
     from valen_tf.data import corruption, files
+    from valen_tf.data.harmless import printable
     from valen_tf.runs.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
@@ -236,9 +240,8 @@ def _data_corrupt(options):
         "version": valen_tf.__version__,
     }
     files.write_json(out.with_suffix(".json"), description)
-    print(
-        f"{len(corrupted)} examples, {corrupted.average_candidates:.2f} candidates each, in {out}"
-    )
+    average = corrupted.average_candidates
+    print(printable(f"{len(corrupted)} examples, {average:.2f} candidates each, in {out}"))
 
 
 def _parts(options):

@@ -19,7 +19,7 @@ def main(arguments=None):
             importlib.import_module(module)
         options.run(options)
     except (ValueError, TypeError, OSError, FloatingPointError, ImportError) as error:
-        print(f"valen-tf: {error}", file=sys.stderr)
+        _say(f"valen-tf: {error}", sys.stderr)
         return 2
     except KeyboardInterrupt:
         continues = options.run in (_train, _tune, _reproduce)
@@ -193,9 +193,9 @@ def _train(options):
 
     config, name = _config(options)
     folder = options.out or os.path.join("runs", _run_name(config, name))
-    summary = runs.train(config, folder)
+    summary = runs.train(config, folder, report=_say)
     _show(summary, title=f"{config.method} on {name}")
-    print(
+    _say(
         f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use it."
     )
 
@@ -218,8 +218,8 @@ def _tune(options):
     )
     if os.path.exists(os.path.join(folder, "best.yaml")):
         frame = tuning.trials_frame(searcher)
-        print(frame.head(10).to_string(index=False, float_format="%.4g"))
-        print(
+        _say(frame.head(10).to_string(index=False, float_format="%.4g"))
+        _say(
             f"`valen-tf train {folder}/best.yaml` trains with the best; all trials are in {folder}."
         )
 
@@ -264,17 +264,17 @@ def _reproduce(options):
             examples=options.examples,
             select=not options.no_selection,
         )
-    print(f"The tables and figures are in {page}.")
+    _say(f"The tables and figures are in {page}.")
 
 
 def _results(options):
     from valen_tf.papers.valen2021 import records, results, summary
 
     if options.pack:
-        print(f"{records.pack(options.records)} records in {options.records}")
+        _say(f"{records.pack(options.records)} records in {options.records}")
     if options.summary:
         summary.renew(options.summary, records.read(options.records))
-    print(f"The results are in {results.write(options.records, options.page, options.figures)}.")
+    _say(f"The results are in {results.write(options.records, options.page, options.figures)}.")
 
 
 def _evaluate(options):
@@ -288,20 +288,27 @@ def _predict(options):
 
     frame = runs.predict(options.folder, options.csv, options.output)
     if options.output:
-        print(f"{len(frame)} predictions in {options.output}")
+        _say(f"{len(frame)} predictions in {options.output}")
     else:
-        print(frame.head(10).to_string(index=False, float_format="%.3f"))
+        _say(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:
-            print(f"... {len(frame) - 10} more; --output FILE writes all")
+            _say(f"... {len(frame) - 10} more; --output FILE writes all")
 
 
 def _export(options):
     from valen_tf import runs
 
     version = runs.export(options.folder, options.base, top_k=options.top_k, tflite=options.tflite)
-    print(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
+    _say(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
     if options.tflite:
-        print(f"TFLite files in {options.tflite}")
+        _say(f"TFLite files in {options.tflite}")
+
+
+def _say(text, file=None):
+    """Prints a text in which names of strangers may stand."""
+    from valen_tf.data.harmless import printable
+
+    print(printable(text), file=file, flush=True)
 
 
 _WORDS = {
@@ -315,8 +322,12 @@ _WORDS = {
 def _show(summary, title):
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table("", "", title=title, show_header=False)
+    from valen_tf.data.harmless import printable
+
+    # As plain text: brackets in the name of a folder are no markup.
+    table = Table("", "", title=Text(printable(title)), show_header=False)
     for key, value in summary.items():
         if key == "seconds":
             table.add_row("seconds", f"{value:.0f}")

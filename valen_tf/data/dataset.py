@@ -167,7 +167,10 @@ class PartialLabelDataset:
 
     @classmethod
     def from_csv(cls, path, *, candidates="candidates", label=None, **options):
-        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s."""
+        """Builds a data set from a CSV file with a header; the arguments are `from_frame`'s.
+
+        The apostrophe is taken away that this package writes before labels that look like formulas.
+        """
         return cls(**readers.read_csv(path, candidates=candidates, label=label, **options))
 
     @classmethod
@@ -220,7 +223,7 @@ class PartialLabelDataset:
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
+        """Reads what `save` wrote; arrays alone, so that a stranger's file may be read."""
         with np.load(path, allow_pickle=False) as archive:
             told = {key.removeprefix(_ANSWERS): archive[key] for key in archive if _ANSWERS in key}
             fields = {key: archive[key] for key in archive if _ANSWERS not in key}

@@ -17,6 +17,7 @@ def write(path, writer):
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
+    scratch.unlink(missing_ok=True)  # a link of that name would lead the writer elsewhere
     try:
         writer(scratch)
         with open(scratch, "rb") as file:

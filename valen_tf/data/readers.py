@@ -9,6 +9,7 @@ import numpy as np
 
 from valen_tf.checks import check_indices, require, require_rows
 from valen_tf.data.answers import Answers, from_long
+from valen_tf.data.harmless import check_file, from_cell
 
 
 def read_label_lists(features, label_lists, *, class_names=None, labels=None):
@@ -71,10 +72,11 @@ def read_csv(path, *, candidates="candidates", label=None, **options):
     """The fields of a data set from a CSV file with a header."""
     import pandas as pd
 
+    check_file("path", path)  # pandas would ask an address
     # The names once more, as untouched text: a class may be called "NA" or "007".
     names = pd.read_csv(
         path, usecols=lambda name: name in (candidates, label), dtype=str, keep_default_na=False
-    )
+    ).map(from_cell)
     frame = pd.read_csv(path).assign(**names)
     return read_frame(frame, candidates=candidates, label=label, **options)
 

@@ -262,6 +262,9 @@ def load_model(path):
     The whole model comes back: weights, optimizers, what is remembered of its training examples and the
     graph, so that training can go on where it stopped.
 
+    A file of a stranger may be opened: nothing in it is executed. A file is refused that names more than
+    parts of models, such as Lambda layers, unless those classes are registered with Keras.
+
     Args:
         path: A `.keras` file.
 
@@ -271,9 +274,11 @@ def load_model(path):
     import keras
 
     from valen_tf import metrics  # noqa: F401, which registers with Keras, as the methods do
+    from valen_tf.model.gate import check_model_file
 
     every()
-    return keras.saving.load_model(path)
+    check_model_file(path)
+    return keras.saving.load_model(path, safe_mode=True)
 
 
 def _classes():

@@ -7,6 +7,7 @@ import zipfile
 
 import numpy as np
 
+from valen_tf.checks import require
 from valen_tf.methods import enhances_labels, find, is_classical
 
 
@@ -165,15 +166,21 @@ class Estimator:
             estimator = find(str(values["method"]))(**json.loads(str(values["settings"])))
             scaler = StandardScaler()
             scaler.mean_, scaler.scale_, scaler.var_ = values["scaler"]
-        except (KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            scaler.n_samples_seen_ = values["examples"].item()
+            scaler.n_features_in_ = len(scaler.mean_)
+            _set_state(estimator, values)
+        except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is not a model of a classical method: {error}") from error
-        scaler.n_samples_seen_ = values["examples"].item()
-        scaler.n_features_in_ = len(scaler.mean_)
-        for key, value in values.items():
-            if key.startswith("state_"):
-                value = value.item() if value.ndim == 0 else value
-                setattr(estimator, key.removeprefix("state_"), value)
         return cls(make_pipeline(scaler, estimator))
+
+
+def _set_state(estimator, values):
+    """Sets what was learned; a file that would take the place of methods of the class is refused."""
+    for key, value in values.items():
+        if key.startswith("state_"):
+            name = key.removeprefix("state_")
+            require(not hasattr(type(estimator), name), "A state must be what was learned", name)
+            setattr(estimator, name, value.item() if value.ndim == 0 else value)
 
 
 def open_model(folder):

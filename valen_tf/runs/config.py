@@ -131,7 +131,12 @@ def _nested(overrides):
             section = section.setdefault(parent, {})
             if not isinstance(section, dict):
                 raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
-        section[last] = yaml.safe_load(value)
+        try:
+            section[last] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(
+                f"The value of an override must be YAML. Received: {override!r}"
+            ) from error
     return values
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import yaml
 
 from valen_tf.data.files import write, write_json
+from valen_tf.data.harmless import check_folder, write_csv
 from valen_tf.methods import card, check_settings, own_name
 from valen_tf.runs.building import fit, open_model
 from valen_tf.runs.config import read_config
@@ -99,7 +100,8 @@ def predict(folder, csv=None, output=None):
     Args:
         folder: Folder of the run.
         csv: File with the run's feature columns.
-        output: CSV file to write the predictions to.
+        output: CSV file to write the predictions to. A class name that a spreadsheet would take for a
+            formula has an apostrophe before it there.
 
     Returns:
         A pandas frame: prediction, its confidence, and the probability of every class.
@@ -118,7 +120,7 @@ def predict(folder, csv=None, output=None):
     frame.insert(0, "prediction", names[probabilities.argmax(axis=1)])
     frame.insert(1, "confidence", probabilities.max(axis=1))
     if output is not None:
-        write(pathlib.Path(output), lambda path: frame.to_csv(path, index=False))
+        write_csv(output, frame)
     return frame
 
 
@@ -156,6 +158,7 @@ def check_names(config):
 
 def _check_folder(folder, config):
     """Refuses a folder that belongs to another run or to something else."""
+    check_folder(folder, "state")
     stored = folder / "config.yaml"
     if stored.exists():
         if read_config(stored) != config:
@@ -172,6 +175,7 @@ def _check_folder(folder, config):
 def open_run(folder):
     """Folder, config and model of a finished run."""
     folder = pathlib.Path(folder)
+    check_folder(folder)
     model = open_model(folder)
     return folder, read_config(folder / "config.yaml"), model
 
@@ -187,5 +191,4 @@ def _write_distributions(path, distributions, data):
     frame.insert(2, "candidates", candidates)
     if data.train.labels is not None:
         frame.insert(3, "label", names[data.train.labels])
-    frame = frame.sort_values("row")
-    write(path, lambda scratch: frame.to_csv(scratch, index=False))
+    write_csv(path, frame.sort_values("row"))

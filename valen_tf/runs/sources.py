@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 
+from valen_tf.data.harmless import check_file
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 
 
@@ -133,7 +134,8 @@ def _file_origin(path, modified):
     if checksum in {known for _, known in CLEAN_NETWORKS.values()}:
         return AUTHORS_NETWORK
     if path.suffix == ".npz":
-        with contextlib.suppress(ValueError, OSError, zipfile.BadZipFile), np.load(path) as weights:
+        broken = contextlib.suppress(ValueError, OSError, zipfile.BadZipFile)
+        with broken, np.load(path, allow_pickle=False) as weights:
             if "epochs" in weights:
                 return f"trained here, {int(weights['epochs'])} epochs"
     return f"{path.name}, SHA-256 {checksum[:12]}"
@@ -158,6 +160,7 @@ def _feature_columns(config):
     import pandas
 
     source = config.data
+    check_file("data.csv", source.csv)
     header = pandas.read_csv(source.csv, nrows=0).columns
     return [name for name in header if name not in (source.candidates, source.label)]
 
@@ -166,6 +169,7 @@ def read_features(csv, schema):
     """Features of a CSV file, in the order of a run's schema."""
     import pandas
 
+    check_file("csv", csv)
     frame = pandas.read_csv(csv)
     columns = schema["feature_columns"]
     if columns is None:

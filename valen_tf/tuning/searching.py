@@ -9,6 +9,7 @@ import keras_tuner
 import yaml
 
 from valen_tf.data.files import write
+from valen_tf.data.harmless import write_csv
 from valen_tf.tuning.hypermodel import HyperModel
 from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_frame
 
@@ -88,7 +89,7 @@ def search(
         raise ValueError(
             f"No trial was completed; the last one failed with: {frame['error'].iloc[-1]}"
         )
-    write(folder / "trials.csv", lambda path: frame.to_csv(path, index=False))
+    write_csv(folder / "trials.csv", frame)
     best = yaml.safe_dump(best_config(searcher).to_dict(), sort_keys=False)
     write(folder / "best.yaml", lambda path: path.write_text(best))
     plot_trials(frame, hypermodel.space, folder / "trials")

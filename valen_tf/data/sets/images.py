@@ -1,5 +1,6 @@
 """Image sets through TensorFlow Datasets, from a folder where they are prepared."""
 
+import json
 import os
 import pathlib
 import re
@@ -36,6 +37,7 @@ def load_images(spec, data_dir=None, *, download=False):
             f"data_dir='{folder}')\"` or `download=True` prepares it; `data_dir` or the environment "
             "variable TFDS_DATA_DIR names its folder."
         )
+    _check_features(prepared / "features.json", spec)
     parts = _read(prepared)
     check_counts(spec, parts, prepared)
     return parts
@@ -51,6 +53,51 @@ def _prepared(folder):
     return max(
         versions, key=lambda path: [int(part) for part in path.name.split(".")], default=None
     )
+
+
+def _check_features(path, spec):
+    """Refuses features that are not the data set's: TFDS imports the classes that the file names."""
+    try:
+        found = _without_notes(json.loads(path.read_text()))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path.parent} is not a whole prepared image set; delete it and prepare it again: {error}"
+        ) from error
+    rule = (
+        f"{path} must describe the features of {spec.title} as TFDS does, because TFDS imports the "
+        "classes that the file names; delete the folder and prepare the data set again"
+    )
+    require(found == _expected_features(spec), rule, f"{json.dumps(found)[:300]}")
+
+
+def _expected_features(spec):
+    """What TFDS writes about the features of an image set."""
+    image = {"shape": {"dimensions": [str(size) for size in spec.shape]}}
+    columns = {
+        "image": _feature("image_feature.Image", image=image),
+        "label": _feature(
+            "class_label_feature.ClassLabel", classLabel={"numClasses": str(spec.classes)}
+        ),
+    }
+    if spec.name == "cifar10":
+        columns["id"] = _feature("text_feature.Text", text={})
+    return _feature("features_dict.FeaturesDict", featuresDict={"features": columns})
+
+
+def _feature(name, **content):
+    return {"pythonClassName": f"tensorflow_datasets.core.features.{name}", **content}
+
+
+def _without_notes(value):
+    """Without what TFDS adds in some versions, and what has no effect on what is imported."""
+    notes = {"dtype": "uint8", "encodingFormat": "png", "description": None}
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _without_notes(each)
+        for key, each in value.items()
+        if not (key in notes and isinstance(each, str) and notes[key] in (None, each))
+    }
 
 
 def _read(prepared):

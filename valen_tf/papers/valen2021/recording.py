@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 from valen_tf.data.files import write, write_json
+from valen_tf.data.harmless import check_folder
 from valen_tf.methods import card, is_classical, own_name
 from valen_tf.papers.valen2021 import paper, records
 from valen_tf.runs.config import Config, config_from, effective
@@ -249,11 +250,13 @@ def _prepared(config, folder):
     """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
     from valen_tf.runs.sources import prepare
 
+    check_folder(folder, "candidates", "running")
     path = _candidates_file(config, folder)
     if path.exists():
         plain = dataclasses.replace(config.data, corruption=None)
         data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
-        train_part = dataclasses.replace(data.train, candidates=np.load(path))
+        candidates = np.load(path, allow_pickle=False)
+        train_part = dataclasses.replace(data.train, candidates=candidates)
         return dataclasses.replace(data, train=train_part)
     data = prepare(config)
     write(path, lambda scratch: np.save(scratch, data.train.candidates))

@@ -33,6 +33,7 @@ recover them `distributions` and `candidates` [examples, classes], `train_labels
 import functools
 import json
 import pathlib
+import re
 
 import numpy as np
 
@@ -97,6 +98,12 @@ def check(record):
         require(record["data"] in table.data, known, _say(record, "data"))
         wanted = f"`procedure` of {record['table']} must be {table.procedure!r}"
         require(record["procedure"] == table.procedure, wanted, _say(record, "procedure"))
+    for key in ("data", "method"):  # which become names of files
+        plain = re.fullmatch(r"\w[\w.+-]*", str(record[key]))
+        require(plain, f"`{key}` must be a plain name", _say(record, key))
+    for key in ("schedule", "commit", "clean_network"):  # which become text of pages
+        harmful = re.search(r"[<>\x00-\x1f\x7f]", str(record.get(key)))
+        require(not harmful, f"`{key}` must be plain text", _say(record, key))
     for key in ("trial", "seed"):
         whole = isinstance(record[key], int) and record[key] >= 0
         require(whole, f"`{key}` must be a whole number from 0", _say(record, key))
@@ -187,7 +194,7 @@ def pack(folder):
     folder = pathlib.Path(folder)
     found = {}
     for path in folder.glob("*.jsonl"):
-        found |= packed(path)
+        found |= {name: check(record) for name, record in packed(path).items()}
     own = {path: check(json.loads(path.read_text())) for path in _own_files(folder)}
     found |= {name_of(record): record for record in own.values()}
     for table in sorted({record["table"] for record in found.values()}):
@@ -225,7 +232,7 @@ def arrays(record):
     path = record["file"].with_suffix(".npz")
     if not path.exists():
         return {}
-    with np.load(path) as stored:
+    with np.load(path, allow_pickle=False) as stored:
         return dict(stored)
 
 
@@ -316,4 +323,4 @@ def _is_share(value):
 
 
 def _say(record, key="table"):
-    return f"{key}={record[key]!r}"
+    return f"{key}={record.get(key)!r}"
