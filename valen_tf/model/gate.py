@@ -12,16 +12,19 @@ import zipfile
 from valen_tf.checks import require
 
 _PARTS = (
-    *(
-        "activations",
-        "constraints",
-        "dtype_policies",
-        "initializers",
-        "layers",
-        "losses",
-        "metrics",
-    ),
-    *("models", "ops", "optimizers", "quantizers", "random", "regularizers"),
+    "activations",
+    "constraints",
+    "dtype_policies",
+    "initializers",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "ops",
+    "optimizers",
+    "quantizers",
+    "random",
+    "regularizers",
 )
 # Modules that hold parts of models alone, under their public names and, where they have none, the others.
 _MODULES = tuple(f"keras.{room}{part}" for room in ("", "src.") for part in _PARTS)
