@@ -7,6 +7,7 @@ A rule is a function of an argument's name and its value, which returns the valu
 import functools
 import inspect
 import numbers
+import sys
 import types
 import warnings
 
@@ -106,7 +107,9 @@ def number(argument, value, *, good=None, words="be a finite number"):
     rule = f"`{argument}` must {words}. Received: {shown(argument, value)}"
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         raise WrongType(rule)
-    largest = np.finfo(np.float64).max
+    largest = (
+        sys.float_info.max
+    )  # not NumPy's, which an integer of any size cannot be compared with
     if not -largest <= value <= largest or not (good is None or good(value)):  # False for NaN too
         raise ValueError(rule)
     return value.item() if isinstance(value, np.generic) else value
