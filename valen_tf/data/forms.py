@@ -50,7 +50,7 @@ def evaluation_batches(x, y, num_classes, *, batch_size):
         check_element_spec(x, num_classes, keys=("candidates",))
         if x.cardinality() == 0:
             raise ValueError("`x` must hold at least one batch. Received: an empty data set")
-        return x.map(_with_checked_candidates)
+        return _with_checked_candidates(x, num_classes)
     return _dataset(x, y, num_classes).batches(batch_size or 100, shuffle=False).dataset
 
 
@@ -136,16 +136,21 @@ def with_candidates(data, num_classes):
     return data.map(targets)
 
 
-_REFUSED = "`candidates` must hold only 0 and 1, and a 1 in every row; of true labels, be classes"
+_REFUSED = "`candidates` must hold only 0 and 1, and every example must have a label from 0 to"
 
 
-def _with_checked_candidates(features, targets):
-    """A batch as it is; other candidate sets than those of 0 and 1 end the iteration."""
-    sets = tf.cast(targets["candidates"], tf.float32)
-    good = tf.reduce_all((sets == 0) | (sets == 1)) & tf.reduce_all(tf.reduce_any(sets == 1, -1))
-    checked = tf.debugging.Assert(good, [_REFUSED, sets], summarize=12)
-    with tf.control_dependencies([checked]):
-        return features, {**targets, "candidates": tf.identity(targets["candidates"])}
+def _with_checked_candidates(data, num_classes):
+    """Batches as they are; other candidate sets than those of 0 and 1 end the iteration."""
+
+    def check(features, targets):
+        sets = tf.cast(targets["candidates"], tf.float32)
+        known = tf.reduce_all((sets == 0) | (sets == 1))
+        good = known & tf.reduce_all(tf.reduce_any(sets == 1, axis=-1))
+        checked = tf.debugging.Assert(good, [f"{_REFUSED} {num_classes - 1}", sets], summarize=12)
+        with tf.control_dependencies([checked]):
+            return features, {**targets, "candidates": tf.identity(targets["candidates"])}
+
+    return data.map(check)
 
 
 @contextlib.contextmanager
@@ -154,10 +159,11 @@ def refusals():
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        found = re.search(re.escape(_REFUSED) + r"\W*(\[\[[^\n]*\])", str(error))
+        found = re.search(re.escape(_REFUSED) + r" \d+", str(error))
         if not found:
             raise
-        raise ValueError(f"{_REFUSED}. Received: {found[1]}") from None
+        sets = re.search(r"\[\[[^\n]*\]", str(error)[found.end() :])
+        raise ValueError(f"{found[0]}. Received: {sets[0] if sets else 'others'}") from None
 
 
 def one_hot(labels, num_classes):
