@@ -107,12 +107,12 @@ def number(argument, value, *, good=None, words="be a finite number"):
     rule = f"`{argument}` must {words}. Received: {shown(argument, value)}"
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         raise WrongType(rule)
-    largest = (
-        sys.float_info.max
-    )  # not NumPy's, which an integer of any size cannot be compared with
+    value = value.item() if isinstance(value, np.generic) else value
+    # In Python's own types: NumPy's cannot hold an integer of any size, nor float32 this largest number.
+    largest = sys.float_info.max
     if not -largest <= value <= largest or not (good is None or good(value)):  # False for NaN too
         raise ValueError(rule)
-    return value.item() if isinstance(value, np.generic) else value
+    return value
 
 
 def flag(argument, value):
