@@ -45,9 +45,12 @@ def test_the_default_warm_up_is_ten_epochs():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: WarmUp(-1), "`epochs` must not be negative. Received: epochs=-1"),
-        (lambda: GraphRebuild(0), "`every` must be at least 1. Received: every=0"),
-        (lambda: Resume("x", every=0), "`every` must be at least 1. Received: every=0"),
+        (lambda: WarmUp(-1), "`epochs` must be an integer of at least 0. Received: epochs=-1"),
+        (lambda: GraphRebuild(0), "`every` must be an integer of at least 1. Received: every=0"),
+        (
+            lambda: Resume("x", every=0),
+            "`every` must be an integer of at least 1. Received: every=0",
+        ),
     ],
 )
 def test_impossible_schedules_are_refused(make, message):

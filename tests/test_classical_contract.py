@@ -124,7 +124,7 @@ BAD_SETTINGS = [
 @pytest.mark.parametrize(("name", "setting", "value"), BAD_SETTINGS)
 def test_bad_settings_are_refused_by_name(name, setting, value):
     method = clone(METHODS[name]).set_params(**{setting: value})
-    with pytest.raises(ValueError, match=f"`{setting}` must be .*Received: {setting}="):
+    with pytest.raises(ValueError, match=f"`{setting}` must .*Received: {setting}="):
         method.fit(blobs(30))
 
 

@@ -351,11 +351,11 @@ def test_losses_and_gradients_are_finite_at_the_extremes(function):
     ("method", "argument", "value", "rule"),
     [
         (D2CNN, "momentum", 1.0, r"in \[0, 1\)"),
-        (D2CNN, "ramp_up_epochs", 0, "positive"),
+        (D2CNN, "ramp_up_epochs", 0, "at least 1"),
         (D2CNN, "discrimination_weight", -1, "not be negative"),
         (D2CNN, "ensembling_weight", float("nan"), "not be negative"),
         (ValenAuthors, "correct", 1.5, r"in \[0, 1\]"),
-        (ValenAuthors, "num_neighbors", 0, "positive"),
+        (ValenAuthors, "num_neighbors", 0, "at least 1"),
         (ValenAuthors, "kl_weight", -0.1, "not be negative"),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_config_chooses_that_every_uniform_set_has_a_wrong_label():
         for more in ([], ["data.at_least_one_wrong=true"])
     )
     assert plain.average_candidates == 1 and rule.average_candidates == 2
-    with pytest.raises(TypeError, match="`at_least_one_wrong`.*bool"):
+    with pytest.raises(TypeError, match="`at_least_one_wrong` must be True or False"):
         read_config(overrides=["data.at_least_one_wrong=1"])
 
 
@@ -161,9 +161,13 @@ def test_settings_of_earlier_versions_are_read_as_todays(tmp_path):
         (["methods=3"], TypeError, "Section `methods` of the config must map.*methods=3"),
         (["training.epoch=3"], ValueError, "Unknown key 'epoch'.*Did you mean 'epochs'"),
         (["trainig.epochs=3"], ValueError, "Unknown key 'trainig'.*'training'"),
-        (["training.epochs=many"], TypeError, "`epochs`.*int.*epochs='many'"),
+        (
+            ["training.epochs=many"],
+            TypeError,
+            "`epochs` must be.*epochs='many', in section 'training'",
+        ),
         (["training.epochs=true"], TypeError, "`epochs`.*int"),
-        (["training.learning_rate=fast"], TypeError, "`learning_rate`.*float"),
+        (["training.learning_rate=fast"], TypeError, "`learning_rate` must be positive"),
         (["training=3"], TypeError, "must be a mapping"),
         (["seed.x=3"], TypeError, "`seed`"),
         (["seed=1", "seed.x=3"], ValueError, "`seed` in 'seed.x=3' is a value"),
@@ -432,13 +436,13 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
     [
         (["train", "method=magic"], "`method` must be one of cc, clpl,"),
         (["train", "--method", "magic"], "`method` must be one of cc, clpl,"),
-        (["train", "training.optimizer=lion"], "`training.optimizer` must be one of sgd, adam"),
+        (["train", "training.optimizer=lion"], "`optimizer` must be one of sgd, adam"),
         (
             ["train", "--method", "proden", "settings.momentum=0.5"],
             "Unknown key 'momentum' in `settings`; proden takes none",
         ),
         (["train", "network.hidden_units=null"], "`network.hidden_units` must be widths"),
-        (["train", "network.name=resnet"], "`network.name` must be one of"),
+        (["train", "network.name=resnet"], "`name` must be one of linear, mlp"),
         (["train", "settings.lambda=3"], "Unknown key 'lambda' in `settings`"),
         (["train", "nowhere.yaml"], "no config file nowhere.yaml"),
         (["train", "data.name=lost", "data.data_dir=nowhere"], "lost.mat is not in"),

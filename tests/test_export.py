@@ -270,7 +270,7 @@ def test_warm_up_requests_hold_the_features_that_were_given(tmp_path):
     ("arguments", "error", "message"),
     [
         ({"class_names": ["ant"]}, ValueError, "each of the 3 classes. Received: 1 names"),
-        ({"top_k": 0}, ValueError, "`top_k` must be at least 1"),
+        ({"top_k": 0}, ValueError, "`top_k` must be an integer of at least 1"),
         ({"warm_up": np.zeros((2, 5))}, ValueError, r"shape \(None, 3\). Received: shape=\(2, 5\)"),
         ({"warm_up": np.zeros((0, 3))}, ValueError, r"Received: shape=\(0, 3\)"),
         ({"metadata": {"top_k": 1}}, ValueError, "says itself. Received: top_k"),

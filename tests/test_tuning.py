@@ -263,7 +263,7 @@ def test_a_tuner_of_kerastuner_itself(tmp_path):
     [
         ({"tuner": "guess"}, "`tuner` must be one of"),
         ({"objective": "accuracy"}, "`objective` must be one of"),
-        ({"trials": 0}, "`trials` must be at least 1"),
+        ({"trials": 0}, "`trials` must be an integer of at least 1"),
         ({"space": {}}, "`space` must name at least one"),
         ({"space": {"training.speed": (1, 2)}}, "must name values of a config.*training.speed"),
         ({"space": {"settings.speed": (1, 2)}}, "Unknown key 'speed' in `settings`; valen takes"),

@@ -99,5 +99,5 @@ def test_the_encoder_and_the_decoder_have_the_weight_decay():
     expected = 0.05 * sum(float(tf.reduce_sum(variable**2)) for variable in weights)
     assert float(tf.add_n(decayed.losses)) == pytest.approx(expected, rel=1e-5)
     assert not vt.ValenPaper(vt.networks.linear((3,), 3), weight_decay=0.0).losses
-    with pytest.raises(ValueError, match="`num_samples` must be positive"):
+    with pytest.raises(ValueError, match="`num_samples` must be an integer of at least 1"):
         vt.ValenPaper(vt.networks.linear((3,), 3), num_samples=0)

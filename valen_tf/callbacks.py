@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from valen_tf import metrics
+from valen_tf.checks import COUNT, INDEX
 from valen_tf.data import files
 from valen_tf.model.state import set_training_state, training_state
 
@@ -23,9 +24,7 @@ class WarmUp(keras.callbacks.Callback):
 
     def __init__(self, epochs=10):
         super().__init__()
-        if epochs < 0:
-            raise ValueError(f"`epochs` must not be negative. Received: epochs={epochs}")
-        self.epochs = epochs
+        self.epochs = INDEX("epochs", epochs)
 
     def on_train_begin(self, logs=None):
         """Refuses a method that has nothing to switch to."""
@@ -46,9 +45,7 @@ class GraphRebuild(keras.callbacks.Callback):
 
     def __init__(self, every=10):
         super().__init__()
-        if every < 1:
-            raise ValueError(f"`every` must be at least 1. Received: every={every}")
-        self.every = every
+        self.every = COUNT("every", every)
 
     def on_train_begin(self, logs=None):
         """Refuses a method that has no graph."""
@@ -84,10 +81,8 @@ class Resume(keras.callbacks.Callback):
 
     def __init__(self, path, every=1):
         super().__init__()
-        if every < 1:
-            raise ValueError(f"`every` must be at least 1. Received: every={every}")
         self.path = pathlib.Path(path)
-        self.every = every
+        self.every = COUNT("every", every)
         self.epochs = []  # one dict of logs per finished epoch, over all runs
 
     def on_train_begin(self, logs=None):

@@ -1,27 +1,247 @@
-"""Checks of what a user hands over: an error names the argument, what was received and what to do."""
+"""Checks of what a user hands over: an error names the argument, what was received and what to do.
+
+A rule is a function of an argument's name and its value, which returns the value or raises: `COUNT`,
+`POSITIVE`, `SHARE` ... Configs, the command line and constructors hold their values against the same rules.
+"""
 
 import functools
+import inspect
+import numbers
+import sys
+import types
 import warnings
 
 import numpy as np
+
+MOST_CLASSES = 1_000_000  # more is a mistaken number, and a matrix of that width takes all memory
+SHOWN = 200  # characters of a received value that a message repeats
+
+
+class WrongType(TypeError, ValueError):
+    """A value of another type; both names of the error are in use for it."""
+
+
+def at(error, where):
+    """An error of the house once more, with where its value stands."""
+    kind = WrongType if isinstance(error, TypeError) else ValueError
+    return kind(f"{error}, in {where}")
 
 
 def require(condition, rule, received):
     """Raises a `ValueError` of the house's form unless the condition holds."""
     if not condition:
-        raise ValueError(f"{rule}. Received: {received}")
+        raise ValueError(f"{rule}. Received: {shortened(received)}")
+
+
+def shortened(text, limit=SHOWN):
+    """A text in one line, its middle left out where it is long.
+
+    Example:
+        >>> shortened("a" * 50, limit=11)
+        'aaa ... aaa'
+    """
+    text = " ".join(str(text)[: 100 * limit].split())
+    if len(text) <= limit:
+        return text
+    kept = (limit - 5) // 2
+    return f"{text[:kept]} ... {text[-kept:]}"
+
+
+def shown(argument, value):
+    """How a message repeats a value, `argument=value` in one line."""
+    # The text of a large array or list takes longer to write than anyone reads.
+    large = isinstance(value, (list, tuple, dict, set)) and len(value) > SHOWN
+    return shortened(
+        f"{argument}={f'{type(value).__name__} of {len(value)}' if large else value!r}"
+    )
 
 
 def require_rows(good, rule, received):
     """Raises for the first bad row; `received` is a text, or what each row holds."""
     bad = np.flatnonzero(~good)
     if bad.size:
-        first = np.broadcast_to(received, good.shape)[bad[0]]
+        first = shortened(np.broadcast_to(received, good.shape)[bad[0]])
         raise ValueError(f"{rule}. Received: {first} in row {bad[0]} ({bad.size} such rows)")
+
+
+# -- single values ------------------------------------------------------------------------------------
+
+
+def whole(argument, value, *, low=None, high=None):
+    """Returns an integer of Python, or says what is wrong; True and 1.0 are no integers.
+
+    Example:
+        >>> whole("epochs", np.int64(3), low=1)
+        3
+        >>> whole("epochs", 1.5, low=1)
+        Traceback (most recent call last):
+        valen_tf.checks.WrongType: `epochs` must be an integer of at least 1. Received: epochs=1.5
+    """
+    limit = "" if low is None else f" of at least {low}" if high is None else f" in [{low}, {high}]"
+    rule = f"`{argument}` must be an integer{limit}. Received: {shown(argument, value)}"
+    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+        raise WrongType(rule)
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise ValueError(rule)
+    if abs(int(value)) >= 2**63:
+        raise ValueError(f"`{argument}` must be below 2^63. Received: {shown(argument, value)}")
+    return int(value)
+
+
+def number(argument, value, *, good=None, words="be a finite number"):
+    """Returns a number of Python, or says what is wrong; True, NaN and infinities are no numbers.
+
+    Args:
+        argument: Its name.
+        value: What was received.
+        good: Function that says whether a finite number will do; by default every one does.
+        words: What the number must be, in words.
+
+    Example:
+        >>> POSITIVE("rate", 1e-12)
+        1e-12
+        >>> POSITIVE("rate", float("nan"))
+        Traceback (most recent call last):
+        ValueError: `rate` must be positive. Received: rate=nan
+    """
+    rule = f"`{argument}` must {words}. Received: {shown(argument, value)}"
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        raise WrongType(rule)
+    value = value.item() if isinstance(value, np.generic) else value
+    # In Python's own types: NumPy's cannot hold an integer of any size, nor float32 this largest number.
+    largest = sys.float_info.max
+    if not -largest <= value <= largest or not (good is None or good(value)):  # False for NaN too
+        raise ValueError(rule)
+    return value
+
+
+def flag(argument, value):
+    """Returns True or False, or says what is wrong; no text is either."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise WrongType(f"`{argument}` must be True or False. Received: {shown(argument, value)}")
+    return bool(value)
+
+
+def text(argument, value):
+    """Returns a text, or says what is wrong."""
+    if not isinstance(value, str):
+        raise WrongType(f"`{argument}` must be a text. Received: {shown(argument, value)}")
+    return value
+
+
+def one_of(*known):
+    """The rule that a value is one of some texts."""
+
+    def rule(argument, value):
+        good = isinstance(value, str) and value in known
+        require(good, f"`{argument}` must be one of {', '.join(known)}", shown(argument, value))
+        return value
+
+    return rule
+
+
+def optional(rule):
+    """The rule that a value is `None`, or as another rule says."""
+    return lambda argument, value: None if value is None else rule(argument, value)
+
+
+def each(rule):
+    """The rule that a value is a list or its like, each item as another rule says."""
+
+    def items(argument, values):
+        if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__len__"):
+            raise WrongType(f"`{argument}` must be a list. Received: {shown(argument, values)}")
+        try:
+            return tuple(rule(argument, value) for value in values)
+        except ValueError as error:
+            words = str(error).partition(". Received: ")[0]
+            raise type(error)(f"Each of {words}. Received: {shown(argument, values)}") from None
+
+    return items
+
+
+COUNT = functools.partial(whole, low=1)
+INDEX = functools.partial(whole, low=0)
+SEED = functools.partial(whole, low=0, high=2**31 - 1)
+CLASSES = functools.partial(whole, low=1, high=MOST_CLASSES)
+WIDTH = functools.partial(whole, low=1, high=MOST_CLASSES)  # of a layer
+POSITIVE = functools.partial(number, good=lambda value: value > 0, words="be positive")
+NOT_NEGATIVE = functools.partial(number, good=lambda value: value >= 0, words="not be negative")
+SHARE = functools.partial(number, good=lambda value: 0 <= value <= 1, words="be in [0, 1]")
+PART = functools.partial(number, good=lambda value: 0 < value < 1, words="be in (0, 1)")
+MOMENTUM = functools.partial(number, good=lambda value: 0 <= value < 1, words="be in [0, 1)")
+
+
+def rules(inherited=None, **own):
+    """Rules by the names of arguments, those of a base class among them."""
+    return types.MappingProxyType({**(inherited or {}), **own})
+
+
+def checked(own_rules=None):
+    """Holds a function's arguments against rules, and hands them on in Python's own types; a decorator.
+
+    Args:
+        own_rules: The rules; of a constructor by default those of its class, in the attribute `rules`.
+
+    Example:
+        >>> @checked(rules(size=COUNT))
+        ... def make(size=3):
+        ...     return size
+        >>> make(np.int64(2))
+        2
+    """
+
+    def decorate(function):
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError:
+                return function(*args, **kwargs)  # which names itself in the error
+            held = args[0].rules if own_rules is None else own_rules
+            bound.arguments.update(check_values(held, bound.arguments))
+            return function(*bound.args, **bound.kwargs)
+
+        return call
+
+    return decorate
+
+
+def check_values(rules, values):
+    """Holds values against rules by name; names without a rule pass.
+
+    Args:
+        rules: Name -> rule.
+        values: Name -> value.
+
+    Returns:
+        Name -> value in Python's own types, of those that have a rule.
+    """
+    return {
+        argument: rule(argument, values[argument])
+        for argument, rule in rules.items()
+        if argument in values
+    }
+
+
+# -- arrays -------------------------------------------------------------------------------------------
+
+
+def refuse_masked(argument, values):
+    """Refuses masked arrays, also as rows of a list: NumPy would drop the mask without a word."""
+    rows = values if isinstance(values, (list, tuple)) else ()
+    if any(isinstance(part, np.ma.MaskedArray) for part in (values, *rows)):
+        raise WrongType(
+            f"`{argument}` must be no masked array, whose mask would be lost: fill it by `.filled(...)`. "
+            f"Received: {type(values)}"
+        )
 
 
 def as_numbers(argument, values):
     """Returns an array of numbers or booleans, or says what is wrong."""
+    refuse_masked(argument, values)
     try:
         values = np.asarray(values)
     except ValueError as error:
@@ -43,20 +263,24 @@ def check_indices(argument, values, num_examples, limit):
     return values.astype(np.int64, copy=False)
 
 
-def check_settings(*, positive=None, not_negative=None, shares=None):
-    """Refuses settings that make no sense, by name.
+def check_candidates(candidates, num_classes=None):
+    """Returns candidate sets as a `uint8` matrix `[examples, classes]`, or says what is wrong.
 
-    Args:
-        positive: Settings, a dict, that must be above 0.
-        not_negative: Those that must be at least 0.
-        shares: Those that must be from 0 to 1.
+    Example:
+        >>> check_candidates([[True, False], [True, True]])
+        array([[1, 0],
+               [1, 1]], dtype=uint8)
     """
-    for argument, value in (positive or {}).items():
-        require(value > 0, f"`{argument}` must be positive", f"{argument}={value}")
-    for argument, value in (not_negative or {}).items():
-        require(value >= 0, f"`{argument}` must not be negative", f"{argument}={value}")
-    for argument, value in (shares or {}).items():
-        require(0 <= value <= 1, f"`{argument}` must be in [0, 1]", f"{argument}={value}")
+    candidates = as_numbers("candidates", candidates)
+    matrix = candidates.ndim == 2 and candidates.shape[1] >= 1
+    if not matrix or num_classes not in (None, candidates.shape[1]):
+        wanted = f"`candidates` must be a matrix [examples, {num_classes or 'classes'}]"
+        raise ValueError(f"{wanted}. Received: shape={candidates.shape}")
+    other = (candidates != 0) & (candidates != 1)  # True for NaN as well
+    found = candidates[np.arange(len(other)), other.argmax(axis=1)]  # [examples]
+    require_rows(~other.any(axis=1), "`candidates` must hold only 0 and 1", found)
+    require_rows(candidates.any(axis=1), "`candidates` must name a label in every row", "none")
+    return candidates.astype(np.uint8, copy=False)
 
 
 def accepts_former_names(**former):

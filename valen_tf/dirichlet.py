@@ -9,6 +9,7 @@ import math
 import tensorflow as tf
 
 from valen_tf import replicas
+from valen_tf.checks import number
 
 
 def bounded_concentration(raw, *, lower=1e-3, upper=1e3):
@@ -37,6 +38,8 @@ def bounded_concentration(raw, *, lower=1e-3, upper=1e3):
         >>> bounded_concentration(tf.constant([-1e4, 0.0, 1e4])).numpy().round(3)
         array([1.e-03, 1.e+00, 1.e+03], dtype=float32)
     """
+    number("lower", lower)
+    number("upper", upper)
     if not 0 < lower < 1 < upper:
         raise ValueError(
             "`lower` and `upper` must satisfy 0 < lower < 1 < upper. "

@@ -10,6 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from valen_tf.checks import WIDTH, as_numbers, check_candidates, check_indices, require
+
 
 def approximated_accuracy(y_true, y_pred):
     """Share of the candidates' probability that sits on the predicted class.
@@ -65,6 +67,11 @@ def label_free(probabilities, candidates):
         >>> label_free(np.array([[0.75, 0.25, 0.0], [0.25, 0.25, 0.5]]), np.array([[1, 1, 0], [1, 1, 0]]))
         {'covering_rate': 0.5, 'approximated_accuracy': 0.375}
     """
+    probabilities = as_numbers("probabilities", probabilities)
+    candidates = check_candidates(candidates)
+    rule = f"`probabilities` must be numbers of shape {candidates.shape}, that of `candidates`"
+    require(probabilities.shape == candidates.shape, rule, f"shape={probabilities.shape}")
+    require(np.isfinite(probabilities).all(), "`probabilities` must be finite", "NaN or infinity")
     inside = probabilities * candidates
     rows, predicted = np.arange(len(inside)), np.argmax(probabilities, axis=1)
     share = inside[rows, predicted] / np.maximum(inside.sum(axis=1), np.finfo(inside.dtype).tiny)
@@ -88,12 +95,14 @@ def recovery(label_distributions, labels):
         >>> recovery([[0.9, 0.1], [0.2, 0.8]], [0, 0])
         0.5
     """
-    label_distributions, labels = np.asarray(label_distributions), np.asarray(labels)
+    label_distributions = as_numbers("label_distributions", label_distributions)
+    labels = as_numbers("labels", labels)
     if labels.shape != label_distributions.shape[:1]:
         raise ValueError(
             "`labels` must have one class index per row of `label_distributions`. Received: "
             f"labels.shape={labels.shape}, label_distributions.shape={label_distributions.shape}"
         )
+    labels = check_indices("labels", labels, len(labels), np.shape(label_distributions)[-1])
     return float(np.mean(label_distributions.argmax(axis=-1) == labels))
 
 
@@ -174,7 +183,7 @@ class ExpectedCalibrationError(keras.metrics.Metric):
     def __init__(self, bins=15, name="expected_calibration_error", dtype=None):
         super().__init__(name=name, dtype=dtype)
         self._direction = "down"
-        self.bins = bins
+        self.bins = WIDTH("bins", bins)
         self.gap = self.add_variable(shape=(bins,), initializer="zeros", name="gap")
         self.total = self.add_variable(shape=(), initializer="zeros", name="total")
 

@@ -8,9 +8,23 @@ Any other Keras model that gives logits serves as well. `weight_decay` is PyTorc
 import itertools
 
 import keras
+import numpy as np
 from keras import layers
 
+from valen_tf import checks
 
+_RULES = checks.rules(
+    # An open size, `None`, is that of images of any size.
+    feature_shape=checks.each(checks.optional(checks.COUNT)),
+    num_classes=checks.CLASSES,
+    hidden_units=checks.each(checks.WIDTH),
+    batch_normalization=checks.flag,
+    weight_decay=checks.NOT_NEGATIVE,
+    seed=checks.SEED,
+)
+
+
+@checks.checked(_RULES)
 def linear(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0):
     """A linear classifier, the paper's for UCI and real-world data. Its embedding is its input.
 
@@ -34,6 +48,7 @@ def linear(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0
     return keras.Model(inputs, logits, name="linear")
 
 
+@checks.checked(_RULES)
 def mlp(
     feature_shape,
     num_classes,
@@ -85,6 +100,7 @@ def mlp(
     return keras.Model(inputs, logits, name="mlp")
 
 
+@checks.checked(_RULES)
 def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0):
     """The residual network of 32 layers for small images, the paper's for CIFAR-10.
 
@@ -160,7 +176,7 @@ def _inputs(feature_shape, moments):
     inputs = keras.Input(tuple(feature_shape), name="features")
     hidden = inputs
     if moments is not None:
-        mean, std = moments
+        mean, std = _moments(moments)
         hidden = layers.Normalization(
             axis=tuple(range(1, len(feature_shape) + 1)),
             mean=mean,
@@ -168,6 +184,17 @@ def _inputs(feature_shape, moments):
             name="standardise",
         )(hidden)
     return inputs, hidden
+
+
+def _moments(moments):
+    """The mean and standard deviation, or what is wrong with them."""
+    pair = isinstance(moments, (tuple, list)) and len(moments) == 2
+    checks.require(pair, "`moments` must be a pair (mean, std)", checks.shown("moments", moments))
+    mean, std = (checks.as_numbers("moments", part) for part in moments)
+    good = np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+    rule = "`moments` must be a finite mean and a positive standard deviation of each feature"
+    checks.require(good, rule, f"mean={mean}, std={std}")
+    return mean, std
 
 
 def _flat(hidden):

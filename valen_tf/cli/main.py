@@ -2,36 +2,81 @@
 
 import argparse
 import importlib
+import json
 import os
 import sys
 
 import valen_tf
 from valen_tf import methods
+from valen_tf.checks import shortened
 from valen_tf.cli import data_sets
+
+LONGEST = 1000  # characters of an error
 
 
 def main(arguments=None):
-    """Runs one command; bad input ends with one line on standard error and exit code 2."""
-    options = _parser().parse_args(arguments)
+    """Runs one command; bad input ends with one line on standard error and exit code 2.
+
+    What this package does not expect ends with one line and exit code 1; VALEN_TF_DEBUG=1 shows where
+    either came from.
+    """
+    options = _parsed(arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    debug = os.environ.get("VALEN_TF_DEBUG", "0") not in ("", "0")
     try:
         for module in filter(None, os.environ.get("VALEN_TF_METHODS", "").split(",")):
             importlib.import_module(module)
         options.run(options)
-    except (ValueError, TypeError, OSError, FloatingPointError, ImportError) as error:
-        _say(f"valen-tf: {error}", sys.stderr)
-        return 2
     except KeyboardInterrupt:
         continues = options.run in (_train, _tune, _reproduce)
         print(
             "\nvalen-tf: interrupted" + "; the same command continues." * continues, file=sys.stderr
         )
         return 130
+    except Exception as error:
+        if debug:
+            raise
+        expected = isinstance(
+            error, (ValueError, TypeError, OSError, FloatingPointError, ImportError)
+        )
+        if expected:
+            _say(f"valen-tf: {shortened(error, LONGEST)}", sys.stderr)
+            return 2
+        what = shortened(f"{type(error).__name__}: {error}", LONGEST // 2)
+        _say(
+            f"valen-tf: an error that is not expected, {what}; VALEN_TF_DEBUG=1 shows where",
+            sys.stderr,
+        )
+        return 1
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and say which command's help to ask for."""
+
+    def error(self, message):
+        """Ends with exit code 2."""
+        self.exit(2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n")
+
+
+def _parsed(arguments):
+    """The options; overrides may stand before and after any of them."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and not (hasattr(options, "words") and not any(word[:1] == "-" for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if hasattr(options, "words"):
+        words = [*options.words, *rest]
+        files = [word for word in words if "=" not in word]
+        if len(files) > 1:
+            parser.error(f"one config alone, not {' and '.join(files)}")
+        options.config = files[0] if files else None
+        options.overrides = [word for word in words if "=" in word]
+    return options
+
+
 def _parser():
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="valen-tf",
         description="Train classifiers from candidate labels with VALEN and others.",
     )
@@ -44,8 +89,7 @@ def _parser():
         description="Without arguments: VALEN on scikit-learn's digits. Every value of the config can "
         "be set on the command line, e.g. training.epochs=100 settings.compatibility_weight=5.",
     )
-    train.add_argument("config", nargs="?", help="YAML file; see configs/")
-    train.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    _add_words(train)
     train.add_argument(
         "--method",
         metavar="NAME",
@@ -87,8 +131,7 @@ def _parser():
         description="Searches, by default, the paper's lambda and epsilon, judged by held-out candidate "
         "sets alone, and writes the best config for `valen-tf train`. The test part is not touched.",
     )
-    tune.add_argument("config", nargs="?", help="YAML file; see configs/")
-    tune.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="values to override")
+    _add_words(tune)
     tune.add_argument("--method", metavar="NAME", help="as in `valen-tf train`")
     tune.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
     tune.add_argument(
@@ -166,20 +209,27 @@ def _parser():
     return parser
 
 
+def _add_words(command):
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="CONFIG KEY=VALUE",
+        help="YAML file, see configs/, and values to override",
+    )
+
+
 def _config(options):
     """The config that the arguments name, and a name for what it runs on."""
     from valen_tf import runs
 
     overrides = list(options.overrides)
-    if options.config and "=" in options.config:
-        overrides.insert(0, options.config)
-        options.config = None
-    if options.csv:
-        overrides.append(f"data.csv={options.csv}")
+    # In quotes, which are YAML's as well: a file may be called no.csv, or [1.
+    if options.csv is not None:
+        overrides.append(f"data.csv={json.dumps(options.csv)}")
     if options.method:
         own = ":" in options.method
         name = methods.import_method(options.method) if own else options.method
-        overrides.append(f"method={name}")
+        overrides.append(f"method={json.dumps(name)}")
     config = runs.read_config(options.config, overrides)
     return config, os.path.splitext(os.path.basename(config.data.csv or config.data.name))[0]
 
@@ -202,20 +252,15 @@ def _train(options):
 
 def _tune(options):
     from valen_tf import runs, tuning
+    from valen_tf.tuning import searching
 
     config, name = _config(options)
     folder = options.out or os.path.join("tuning", _run_name(config, name))
     space = options.space and dict(map(_range, options.space))
+    how = {name: getattr(options, name) for name in ("trials", "tuner", "objective")}
+    searching.check(config, space=space, **how)
     dataset = runs.prepare(config).train
-    searcher = tuning.search(
-        dataset,
-        folder,
-        config,
-        trials=options.trials,
-        tuner=options.tuner,
-        objective=options.objective,
-        space=space,
-    )
+    searcher = tuning.search(dataset, folder, config, space=space, **how)
     if os.path.exists(os.path.join(folder, "best.yaml")):
         frame = tuning.trials_frame(searcher)
         _say(frame.head(10).to_string(index=False, float_format="%.4g"))

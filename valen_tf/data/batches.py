@@ -5,6 +5,7 @@ import inspect
 
 import tensorflow as tf
 
+from valen_tf.checks import COUNT, flag, whole
 from valen_tf.data import mapped
 
 
@@ -33,7 +34,8 @@ class Batches:
     """
 
     def __init__(self, dataset, batch_size, *, shuffle=True, seed=0, functions=()):
-        self.source, self.batch_size, self.shuffle, self.seed = dataset, batch_size, shuffle, seed
+        self.source, self.batch_size = dataset, COUNT("batch_size", batch_size)
+        self.shuffle, self.seed = flag("shuffle", shuffle), whole("seed", seed)
         self.functions = tuple(functions)
         self._tensors = (
             dataset.tensors

@@ -9,7 +9,19 @@ References:
 
 import numpy as np
 
-from valen_tf.checks import check_indices
+from valen_tf.checks import (
+    CLASSES,
+    COUNT,
+    INDEX,
+    MOST_CLASSES,
+    SHARE,
+    WrongType,
+    as_numbers,
+    check_indices,
+    flag,
+    shown,
+    whole,
+)
 
 
 def draw(labels, flip_probabilities, *, seed):
@@ -56,8 +68,9 @@ def uniform(labels, num_classes, *, flip_probability=0.5, at_least_one_wrong=Fal
         array([[1, 1, 1],
                [1, 1, 1]], dtype=uint8)
     """
-    _check_rate("flip_probability", flip_probability)
-    num_classes = _check_whole("num_classes", num_classes, 2)
+    SHARE("flip_probability", flip_probability)
+    flag("at_least_one_wrong", at_least_one_wrong)
+    num_classes = whole("num_classes", num_classes, low=2, high=MOST_CLASSES)
     labels = _check_labels(labels, None, num_classes)
     chances = np.broadcast_to(np.float32(flip_probability), (len(labels), num_classes))
     candidates = draw(labels, chances, seed=seed)
@@ -106,7 +119,7 @@ def flip_probabilities(labels, probabilities, *, mean_rate=None):
     flips[own] = 0
     flips /= flips.max(axis=1, keepdims=True)
     if mean_rate is not None:
-        _check_rate("mean_rate", mean_rate)
+        SHARE("mean_rate", mean_rate)
         flips *= float(mean_rate) / flips.mean(axis=1, keepdims=True)
         np.minimum(flips, 1, out=flips)
     return flips.astype(np.float32, copy=False)
@@ -155,9 +168,11 @@ def from_votes(votes, *, num_classes=None, min_votes=1, labels=None):
     """
     votes = _check_matrix("votes", votes, kinds="iu")
     if num_classes is None:
-        known = [] if labels is None else _check_labels(labels, len(votes), np.inf)
+        known = [] if labels is None else _check_labels(labels, len(votes), MOST_CLASSES)
+        few = f"must be classes below {MOST_CLASSES}, or -1"
+        _refuse("votes", few, votes >= MOST_CLASSES, votes)
         num_classes = int(max(votes.max(initial=0), np.max(known, initial=0))) + 1
-    num_classes = _check_whole("num_classes", num_classes, 1)
+    num_classes = CLASSES("num_classes", num_classes)
     outside = (votes < -1) | (votes >= num_classes)
     _refuse("votes", f"must be classes in [0, {num_classes}), or -1", outside, votes)
     rows, annotators = np.nonzero(votes >= 0)
@@ -186,7 +201,7 @@ def from_counts(counts, *, min_votes=1, labels=None):
                [1, 1, 0]], dtype=uint8)
     """
     counts = _check_matrix("counts", counts, kinds="iu")
-    min_votes = _check_whole("min_votes", min_votes, 1)
+    min_votes = COUNT("min_votes", min_votes)
     _refuse("counts", "must not be negative", counts < 0, counts)
     most = counts.max(axis=1, keepdims=True)
     if labels is None:
@@ -225,13 +240,12 @@ def from_scores(scores, *, top_k=None, threshold=None, labels=None):
             f"Received: top_k={top_k}, threshold={threshold}"
         )
     if threshold is not None:
-        if np.isnan(threshold):
-            raise ValueError("`threshold` must be a number. Received: threshold=nan")
+        _check_threshold(threshold)
         # A Python float takes the precision of the scores: 0.7 finds a float32 0.7.
         return _with_labels(
             scores >= np.minimum(scores.max(axis=1, keepdims=True), float(threshold)), labels
         )
-    top_k = _check_whole("top_k", top_k, 1, scores.shape[1])
+    top_k = whole("top_k", top_k, low=1, high=scores.shape[1])
     falling = scores.astype(np.result_type(scores, np.float32)) * -1
     best = np.argsort(falling, axis=1, kind="stable")[:, :top_k]  # [examples, k]
     candidates = np.zeros(scores.shape, dtype=bool)
@@ -249,7 +263,7 @@ def _with_labels(candidates, labels):
 
 
 def _generator(seed, *stream):
-    return np.random.default_rng([_check_whole("seed", seed, 0), *stream])
+    return np.random.default_rng([INDEX("seed", seed), *stream])
 
 
 def _refuse(argument, rule, bad, values):
@@ -269,7 +283,7 @@ def _check_labels(labels, num_examples, num_classes):
 
 
 def _check_matrix(argument, values, *, kinds="fiu", min_classes=1):
-    values = np.asarray(values)
+    values = as_numbers(argument, values)
     if values.dtype.kind not in kinds:
         wanted = "numbers" if "f" in kinds else "integers"
         raise TypeError(f"`{argument}` must be {wanted}. Received: dtype={values.dtype}")
@@ -281,14 +295,11 @@ def _check_matrix(argument, values, *, kinds="fiu", min_classes=1):
     return values
 
 
-def _check_rate(argument, value):
-    if not 0 <= value <= 1:
-        raise ValueError(f"`{argument}` must be in [0, 1]. Received: {argument}={value}")
-
-
-def _check_whole(argument, value, low, high=None):
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < low or (high is not None and value > high):
-        limit = f"of at least {low}" if high is None else f"in [{low}, {high}]"
-        raise ValueError(f"`{argument}` must be an integer {limit}. Received: {argument}={value!r}")
-    return int(value)
+def _check_threshold(threshold):
+    """Refuses what is no number; an infinite threshold leaves the best class alone."""
+    try:
+        number = not isinstance(threshold, (bool, str)) and not np.isnan(threshold)
+    except TypeError:
+        number = False
+    if not number:
+        raise WrongType(f"`threshold` must be a number. Received: {shown('threshold', threshold)}")

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from valen_tf import networks
+from valen_tf.checks import INDEX, SEED
 
 NETWORKS = ("linear", "mlp", "resnet32")
 # Mean and deviation of the pixels, scaled to [0, 1], that the authors' code normalises with.
@@ -51,6 +52,8 @@ def train_clean_network(dataset, *, network=None, normalization=None, epochs=20,
     """
     if dataset.labels is None:
         raise ValueError("`dataset` must have labels to train a network on. Received: none")
+    INDEX("epochs", epochs)
+    SEED("seed", seed)
     if network not in (None, *NETWORKS):
         known = ", ".join(NETWORKS)
         raise ValueError(f"`network` must be one of {known}. Received: network={network!r}")

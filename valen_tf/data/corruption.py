@@ -8,7 +8,7 @@ import typing
 import numpy as np
 import scipy.special
 
-from valen_tf.checks import require
+from valen_tf.checks import INDEX, number, require, shown
 from valen_tf.data import candidates
 from valen_tf.data.clean_networks import train_clean_network
 
@@ -91,7 +91,9 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0, **par
         Xu et al., Instance-Dependent Partial Label Learning, NeurIPS 2021, Section 4.1.
     """
     rule = f"`procedure` must be one of {', '.join(GENERATORS)}"
-    require(procedure in GENERATORS, rule, f"procedure={procedure!r}")
+    known = isinstance(procedure, str) and procedure in GENERATORS
+    require(known, rule, shown("procedure", procedure))
+    INDEX("seed", seed)
     require(
         dataset.labels is not None, "`dataset` must have labels to draw candidate sets for", "none"
     )
@@ -108,7 +110,14 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0, **par
         known = [repr(other) for other, each in GENERATORS.items() if name in each.parameters]
         rule = f"`{name}` is for procedure={' or '.join(known)}"
         require(name in generator.parameters, rule, procedure)
-    return dataclasses.replace(dataset, candidates=generator.draw(dataset, seed=seed, **given))
+    if rate is None:
+        return dataclasses.replace(dataset, candidates=generator.draw(dataset, seed=seed, **given))
+    number("rate", rate)
+    try:
+        drawn = generator.draw(dataset, seed=seed, **given)
+    except ValueError as error:  # in the words of the caller, to whom the parameter is the rate
+        raise ValueError(str(error).replace(generator.rate, "rate")) from error
+    return dataclasses.replace(dataset, candidates=drawn)
 
 
 def confusion(dataset, network):

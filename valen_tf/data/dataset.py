@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from valen_tf.checks import check_indices, require
+from valen_tf.checks import INDEX, PART, check_indices, flag, require, shown, whole
 from valen_tf.data import files, mapped, readers
 from valen_tf.data.answers import Answers
 from valen_tf.data.validation import check_candidates, check_features
@@ -54,6 +54,8 @@ class PartialLabelDataset:
         if labels is not None:
             labels = check_indices("labels", labels, *candidates.shape)
         if names is not None:
+            rule = "`class_names` must be a list of names"
+            require(hasattr(names, "__iter__"), rule, shown("class_names", names))
             names = tuple(str(name) for name in names)
             distinct = len(set(names)) == len(names) == candidates.shape[1]
             rule = f"`class_names` must be {candidates.shape[1]} different names"
@@ -287,7 +289,9 @@ class PartialLabelDataset:
             >>> [len(part) for part in data.split(0.3)]
             [7, 3]
         """
-        require(0 < fraction < 1, "`fraction` must be in (0, 1)", f"fraction={fraction}")
+        PART("fraction", fraction)
+        flag("reveal", reveal)
+        seed = INDEX("seed", seed)
         require(len(self) >= 2, "A split must have at least 2 examples", f"{len(self)}")
         size = min(max(round(len(self) * fraction), 1), len(self) - 1)
         order = np.random.default_rng(seed).permutation(len(self))
@@ -309,8 +313,9 @@ class PartialLabelDataset:
             >>> [(len(train), len(test)) for train, test in data.folds(2)]
             [(2, 3), (3, 2)]
         """
-        rule = f"`num_folds` must be in [2, {len(self)}]"
-        require(2 <= num_folds <= len(self), rule, f"num_folds={num_folds}")
+        num_folds = whole("num_folds", num_folds, low=2, high=len(self))
+        flag("reveal", reveal)
+        seed = INDEX("seed", seed)
         parts = np.array_split(np.random.default_rng(seed).permutation(len(self)), num_folds)
         return [
             self._held_out(np.concatenate(parts[:fold] + parts[fold + 1 :]), held_out, reveal)
@@ -401,7 +406,6 @@ class PartialLabelDataset:
         """
         from valen_tf.data.batches import Batches  # which needs TensorFlow
 
-        require(batch_size >= 1, "`batch_size` must be at least 1", f"batch_size={batch_size}")
         return Batches(self, batch_size, shuffle=shuffle, seed=seed)
 
 

@@ -1,11 +1,13 @@
 """The forms of data that `fit` and `evaluate` take, made into batches of one form, and checked."""
 
+import contextlib
+import re
 import zlib
 
 import numpy as np
 import tensorflow as tf
 
-from valen_tf.checks import check_indices
+from valen_tf.checks import COUNT, check_indices, optional, refuse_masked
 from valen_tf.data.batches import Batches
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.validation import check_candidates
@@ -28,6 +30,7 @@ def training_batches(x, y, num_classes, *, batch_size, shuffle, seed):
     Returns:
         `Batches` or `tf.data.Dataset`.
     """
+    optional(COUNT)("batch_size", batch_size)
     if isinstance(x, (tf.data.Dataset, Batches)):
         check_element_spec(x, num_classes)
         return x
@@ -37,11 +40,17 @@ def training_batches(x, y, num_classes, *, batch_size, shuffle, seed):
 
 def evaluation_batches(x, y, num_classes, *, batch_size):
     """Batches to evaluate on: as `training_batches`, in their order, and without an index if need be."""
+    optional(COUNT)("batch_size", batch_size)
+    if isinstance(x, Batches) and not x.functions:  # whose data set is checked already
+        check_element_spec(x, num_classes)
+        return x.dataset
     x = as_tf_data(x)
     if isinstance(x, tf.data.Dataset):
         x = with_candidates(x, num_classes)
         check_element_spec(x, num_classes, keys=("candidates",))
-        return x
+        if x.cardinality() == 0:
+            raise ValueError("`x` must hold at least one batch. Received: an empty data set")
+        return _with_checked_candidates(x, num_classes)
     return _dataset(x, y, num_classes).batches(batch_size or 100, shuffle=False).dataset
 
 
@@ -57,8 +66,9 @@ def _dataset(x, y, num_classes):
                 "`y` must be the candidate sets that belong to the features `x`, unless `x` is a "
                 f"`PartialLabelDataset` or a `tf.data.Dataset`. Received: x of {type(x)}, y=None"
             )
-        y = np.asarray(y)
-        x = PartialLabelDataset(x, one_hot(y, num_classes) if y.ndim == 1 else y)
+        refuse_masked("candidates", y)
+        labels = np.asarray(y).ndim == 1
+        x = PartialLabelDataset(x, one_hot(y, num_classes) if labels else y)
     if x.num_classes != num_classes:
         raise ValueError(
             "`classifier` must give one logit per class. Received: a classifier with "
@@ -119,16 +129,41 @@ def with_candidates(data, num_classes):
     labels = spec[1].shape.rank == 1
 
     def targets(features, given):
-        candidates = tf.one_hot(given, num_classes) if labels else tf.cast(given, tf.float32)
-        known = tf.debugging.assert_positive(
-            tf.reduce_sum(candidates, axis=-1),
-            f"Every example must have a label from 0 to {num_classes - 1}, or a candidate.",
-        )
-        with tf.control_dependencies([known]):
-            candidates = tf.identity(candidates)
-        return features, {"candidates": candidates}
+        if labels:
+            return features, {"candidates": tf.one_hot(given, num_classes)}
+        return features, {"candidates": tf.cast(given, tf.float32)}
 
     return data.map(targets)
+
+
+_REFUSED = "`candidates` must hold only 0 and 1, and every example must have a label from 0 to"
+
+
+def _with_checked_candidates(data, num_classes):
+    """Batches as they are; other candidate sets than those of 0 and 1 end the iteration."""
+
+    def check(features, targets):
+        sets = tf.cast(targets["candidates"], tf.float32)
+        known = tf.reduce_all((sets == 0) | (sets == 1))
+        good = known & tf.reduce_all(tf.reduce_any(sets == 1, axis=-1))
+        checked = tf.debugging.Assert(good, [f"{_REFUSED} {num_classes - 1}", sets], summarize=12)
+        with tf.control_dependencies([checked]):
+            return features, {**targets, "candidates": tf.identity(targets["candidates"])}
+
+    return data.map(check)
+
+
+@contextlib.contextmanager
+def refusals():
+    """Raises what `_with_checked_candidates` found in a pipeline as the `ValueError` it is elsewhere."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = re.search(re.escape(_REFUSED) + r" \d+", str(error))
+        if not found:
+            raise
+        sets = re.search(r"\[\[[^\n]*\]", str(error)[found.end() :])
+        raise ValueError(f"{found[0]}. Received: {sets[0] if sets else 'others'}") from None
 
 
 def one_hot(labels, num_classes):

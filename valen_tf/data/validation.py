@@ -2,28 +2,10 @@
 
 import numpy as np
 
-from valen_tf.checks import as_numbers, require, require_rows
+from valen_tf.checks import as_numbers, check_candidates, require, require_rows
 from valen_tf.data import mapped
 
-
-def check_candidates(candidates, num_classes=None):
-    """Returns candidate sets as a `uint8` matrix `[examples, classes]`, or says what is wrong.
-
-    Example:
-        >>> check_candidates([[True, False], [True, True]])
-        array([[1, 0],
-               [1, 1]], dtype=uint8)
-    """
-    candidates = as_numbers("candidates", candidates)
-    matrix = candidates.ndim == 2 and candidates.shape[1] >= 1
-    if not matrix or num_classes not in (None, candidates.shape[1]):
-        wanted = f"`candidates` must be a matrix [examples, {num_classes or 'classes'}]"
-        raise ValueError(f"{wanted}. Received: shape={candidates.shape}")
-    other = (candidates != 0) & (candidates != 1)  # True for NaN as well
-    found = candidates[np.arange(len(other)), other.argmax(axis=1)]  # [examples]
-    require_rows(~other.any(axis=1), "`candidates` must hold only 0 and 1", found)
-    require_rows(candidates.any(axis=1), "`candidates` must name a label in every row", "none")
-    return candidates.astype(np.uint8, copy=False)
+__all__ = ["check_candidates", "check_features"]
 
 
 def check_features(features):

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 import valen_tf
-from valen_tf.checks import require
+from valen_tf.checks import COUNT, require
 from valen_tf.export import requests
 from valen_tf.export.signatures import resources
 from valen_tf.export.signatures import signatures as make_signatures
@@ -112,14 +112,12 @@ def _prepare(classifier, class_names, top_k, warm_up, metadata):
     """Checks everything that can be wrong; returns the function that writes, which has to be called."""
     num_classes = check_classifier(classifier)
     inputs = classifier.inputs
-    require(len(inputs) == 1, "`classifier` must have one input", f"{len(inputs)} inputs")
     class_names = [
         str(name) for name in (range(num_classes) if class_names is None else class_names)
     ]
     rule = f"`class_names` must name each of the {num_classes} classes"
     require(len(class_names) == num_classes, rule, f"{len(class_names)} names")
-    require(top_k >= 1, "`top_k` must be at least 1", f"top_k={top_k}")
-    top_k = min(top_k, num_classes)
+    top_k = min(COUNT("top_k", top_k), num_classes)
     features = requests.warm_up_features(inputs[0], warm_up)
     signatures = make_signatures(classifier, class_names, top_k)
     description = _describe(inputs[0], class_names, signatures, top_k, metadata or {})

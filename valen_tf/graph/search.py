@@ -9,6 +9,8 @@ neighbors' neighbors (Dong et al., 2011) bring the last few for less than many m
 
 import numpy as np
 
+from valen_tf.checks import INDEX, as_numbers, flag, optional, require, whole
+
 EXACT_LIMIT = 20_000  # examples; up to here an exact search takes a few seconds
 SEARCH_DIMENSION = 64  # of the approximate search's first stage
 CELL_SIZE = 200  # examples
@@ -43,7 +45,14 @@ def search(embeddings, num_neighbors, *, seed=0, exact=None, previous=None):
         >>> neighbors.tolist(), recall
         ([[1], [0], [3], [2]], 1.0)
     """
-    embeddings = np.ascontiguousarray(embeddings, np.float32)
+    embeddings = as_numbers("embeddings", embeddings)
+    rule = "`embeddings` must be [examples, features]"
+    require(embeddings.ndim == 2, rule, f"shape={embeddings.shape}")
+    with np.errstate(over="ignore"):  # refused below
+        embeddings = np.ascontiguousarray(embeddings, np.float32)
+    num_neighbors = whole("num_neighbors", num_neighbors)
+    seed = INDEX("seed", seed)
+    optional(flag)("exact", exact)
     _check(embeddings, num_neighbors)
     found, recall = _found(embeddings, num_neighbors, seed, exact, previous)
     return _checked(found, len(embeddings)), recall

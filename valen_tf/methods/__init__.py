@@ -18,6 +18,8 @@ import math
 import pathlib
 import pkgutil
 
+from valen_tf.checks import check_values, shortened
+
 LEARNING_RATE_AND_DECAY = {
     "training.learning_rate": (1e-3, 1e-1),
     "network.weight_decay": (1e-5, 1e-2),
@@ -119,7 +121,8 @@ def find(name):
         return find(own_name(name))
     raise ValueError(
         f"`method` must be one of {', '.join(names())}; the module of a method of your own must be "
-        f"imported first, on the command line by VALEN_TF_METHODS=module. Received: {name!r}"
+        "imported first, on the command line by VALEN_TF_METHODS=module. "
+        f"Received: {shortened(repr(name), 60)}"
     )
 
 
@@ -137,7 +140,7 @@ def import_method(path):
     except (ImportError, AttributeError) as error:
         raise ValueError(
             "`method` must be package.module:Class, a class under `valen_tf.methods.register`. "
-            f"Received: {path!r}, {error}"
+            f"Received: {shortened(f'{path!r}, {error}')}"
         ) from None
 
 
@@ -246,14 +249,16 @@ def current_settings(name, settings):
 
 
 def check_settings(name, settings):
-    """Refuses settings that the method does not take."""
-    parameters = inspect.signature(find(name)).parameters
+    """Refuses settings that the method does not take, and values that mean nothing to it."""
+    method = find(name)
+    parameters = inspect.signature(method).parameters
     known = [key for key in parameters if key not in ("classifier", "seed", "name")]
     unknown = [key for key in settings if key not in known]
     if unknown:
         raise ValueError(
             f"Unknown key {unknown[0]!r} in `settings`; {name} takes {', '.join(known) or 'none'}."
         )
+    check_values(getattr(method, "rules", {}), settings)
 
 
 def load_model(path):

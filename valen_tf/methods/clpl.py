@@ -6,9 +6,9 @@ import numpy as np
 import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from valen_tf.checks import require
+from valen_tf import checks
 from valen_tf.methods import register
-from valen_tf.model.estimator import LinearCandidateClassifier, check_count, check_positive
+from valen_tf.model.estimator import LinearCandidateClassifier
 
 
 @register(
@@ -49,16 +49,18 @@ class CLPL(LinearCandidateClassifier):
         Timothee Cour, Ben Sapp, Ben Taskar. Learning from Partial Labels. JMLR 12, 2011.
     """
 
+    rules = checks.rules(
+        regularization=checks.POSITIVE,
+        intercept=checks.flag,
+        max_iterations=checks.COUNT,
+    )
+
     def __init__(self, *, regularization=1.0, intercept=True, max_iterations=2000):
         self.regularization = regularization
         self.intercept = intercept
         self.max_iterations = max_iterations
 
     def _fit(self, features, candidates):
-        check_positive(regularization=self.regularization)
-        check_count(max_iterations=self.max_iterations)
-        rule = "`intercept` must be True or False"
-        require(isinstance(self.intercept, (bool, np.bool_)), rule, f"intercept={self.intercept!r}")
         inputs, mean = features, np.zeros(features.shape[1])
         if self.intercept:  # centred, which the free intercept takes up
             mean = features.mean(axis=0)

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from valen_tf import losses
-from valen_tf.checks import check_settings, require
+from valen_tf import checks, losses
 from valen_tf.methods import register
 from valen_tf.model.base import PartialLabelModel
 
@@ -51,7 +50,15 @@ class D2CNN(PartialLabelModel):
 
     term_names = ("classification", "discrimination", "ensembling")
     weighs_answers = False  # the loss is one of sets
+    rules = checks.rules(
+        PartialLabelModel.rules,
+        discrimination_weight=checks.NOT_NEGATIVE,
+        ensembling_weight=checks.NOT_NEGATIVE,
+        momentum=checks.MOMENTUM,
+        ramp_up_epochs=checks.COUNT,
+    )
 
+    @checks.checked()
     def __init__(
         self,
         classifier,
@@ -64,14 +71,6 @@ class D2CNN(PartialLabelModel):
         name=None,
     ):
         super().__init__(classifier, seed=seed, name=name)
-        check_settings(
-            positive={"ramp_up_epochs": ramp_up_epochs},
-            not_negative={
-                "discrimination_weight": discrimination_weight,
-                "ensembling_weight": ensembling_weight,
-            },
-        )
-        require(0 <= momentum < 1, "`momentum` must be in [0, 1)", f"momentum={momentum}")
         self.discrimination_weight = discrimination_weight
         self.ensembling_weight = ensembling_weight
         self.momentum = momentum

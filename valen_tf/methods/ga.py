@@ -3,8 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import losses
-from valen_tf.checks import require
+from valen_tf import checks, losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
 
@@ -55,11 +54,11 @@ class GA(PartialLabelModel):
     weighs_answers = False  # the loss is one of sets
 
     CORRECTIONS = ("none", "nonnegative", "ascent")
+    rules = checks.rules(PartialLabelModel.rules, correction=checks.one_of(*CORRECTIONS))
 
+    @checks.checked()
     def __init__(self, classifier, *, correction="none", seed=0, name=None):
         super().__init__(classifier, seed=seed, name=name)
-        rule = f"`correction` must be one of {', '.join(self.CORRECTIONS)}"
-        require(correction in self.CORRECTIONS, rule, f"correction={correction!r}")
         self.correction = correction
         self.memory.add("complementary_prior", (self.num_classes,), np.float32)
 
@@ -89,5 +88,6 @@ class GA(PartialLabelModel):
         """Settings under the names they have now; `ascent` was a boolean."""
         settings = dict(settings)
         if "ascent" in settings:
-            settings["correction"] = "ascent" if settings.pop("ascent") else "none"
+            ascent = checks.flag("ascent", settings.pop("ascent"))
+            settings["correction"] = "ascent" if ascent else "none"
         return settings

@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.sparse
 
-from valen_tf.checks import accepts_former_names, require
+from valen_tf import checks
+from valen_tf.checks import accepts_former_names
 from valen_tf.graph.reconstruction import (
     blocks,
     nonnegative_least_squares,
@@ -11,7 +12,7 @@ from valen_tf.graph.reconstruction import (
     sparse_rows,
 )
 from valen_tf.methods import register
-from valen_tf.model.estimator import NeighborClassifier, check_count
+from valen_tf.model.estimator import NeighborClassifier
 
 
 @register(
@@ -58,6 +59,12 @@ class IPAL(NeighborClassifier):
         IJCAI 2015.
     """
 
+    rules = checks.rules(
+        NeighborClassifier.rules,
+        propagation=checks.SHARE,
+        rounds=checks.COUNT,
+    )
+
     @accepts_former_names(num_neighbours="num_neighbors")
     def __init__(self, *, num_neighbors=10, propagation=0.95, rounds=100):
         self.num_neighbors = num_neighbors
@@ -65,9 +72,6 @@ class IPAL(NeighborClassifier):
         self.rounds = rounds
 
     def _fit(self, features, candidates):
-        inside = 0 <= self.propagation <= 1
-        require(inside, "`propagation` must be in [0, 1]", f"propagation={self.propagation}")
-        check_count(rounds=self.rounds)
         features = unit_length(features)
         neighbors = self._keep(features)
         weights = np.empty(neighbors.shape)  # [examples, k]

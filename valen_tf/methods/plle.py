@@ -6,11 +6,12 @@ import scipy.sparse
 import scipy.sparse.linalg
 from sklearn.metrics.pairwise import euclidean_distances
 
-from valen_tf.checks import accepts_former_names, require
+from valen_tf import checks
+from valen_tf.checks import accepts_former_names
 from valen_tf.graph import sparse
 from valen_tf.graph.reconstruction import blocks, restrict
 from valen_tf.methods import register
-from valen_tf.model.estimator import CandidateClassifier, check_count, check_positive
+from valen_tf.model.estimator import CandidateClassifier
 
 
 @register(
@@ -87,6 +88,15 @@ class PLLE(CandidateClassifier):
         Disambiguation. KDD 2016.
     """
 
+    rules = checks.rules(
+        num_neighbors=checks.COUNT,
+        smoothness=checks.NOT_NEGATIVE,
+        ridge=checks.POSITIVE,
+        fit_weight=checks.POSITIVE,
+        separation_weight=checks.NOT_NEGATIVE,
+        tolerance=checks.NOT_NEGATIVE,
+    )
+
     @accepts_former_names(num_neighbours="num_neighbors")
     def __init__(
         self,
@@ -106,11 +116,6 @@ class PLLE(CandidateClassifier):
         self.tolerance = tolerance
 
     def _fit(self, features, candidates):
-        check_count(num_neighbors=self.num_neighbors)
-        check_positive(ridge=self.ridge, fit_weight=self.fit_weight)
-        for name in ("smoothness", "separation_weight", "tolerance"):
-            value = getattr(self, name)
-            require(0 <= value < np.inf, f"`{name}` must be at least 0", f"{name}={value}")
         neighbors = sparse.nearest_neighbors(features - features.mean(axis=0), self.num_neighbors)
         self._features = features
         kernel = euclidean_distances(features, squared=True)  # becomes the kernel, then its factor

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from valen_tf import checks
 from valen_tf.checks import require
 from valen_tf.methods import register
-from valen_tf.model.estimator import LinearCandidateClassifier, check_count, check_positive
+from valen_tf.model.estimator import LinearCandidateClassifier
 
 
 @register(
@@ -61,6 +62,13 @@ class PLSVM(LinearCandidateClassifier):
 
     GRID = (1e3, 1e2, 1e1, 1e0, 1e-1, 1e-2, 1e-3)
 
+    rules = checks.rules(
+        regularization=checks.optional(checks.POSITIVE),
+        steps=checks.COUNT,
+        batch_size=checks.COUNT,
+        seed=checks.SEED,
+    )
+
     def __init__(self, *, regularization=None, steps=2000, batch_size=100, seed=0):
         self.regularization = regularization
         self.steps = steps
@@ -68,9 +76,6 @@ class PLSVM(LinearCandidateClassifier):
         self.seed = seed
 
     def _fit(self, features, candidates):
-        if self.regularization is not None:
-            check_positive(regularization=self.regularization)
-        check_count(steps=self.steps, batch_size=self.batch_size)
         inputs = np.column_stack([features, np.ones(len(features))])
         self.regularization_ = self.regularization
         if self.regularization is None:

@@ -6,8 +6,8 @@ import tensorflow as tf
 from keras import layers
 from spektral.layers import GCNConv
 
-from valen_tf import dirichlet, losses
-from valen_tf.checks import accepts_former_names, check_settings
+from valen_tf import checks, dirichlet, losses
+from valen_tf.checks import accepts_former_names
 from valen_tf.graph import search, sparse
 from valen_tf.graph import trust as trusting
 from valen_tf.methods import find, register
@@ -87,7 +87,20 @@ class Valen(LabelEnhancement):
         "kl",
     )
 
+    rules = checks.rules(
+        LabelEnhancement.rules,
+        compatibility_weight=checks.NOT_NEGATIVE,
+        prior_concentration=checks.POSITIVE,
+        label_weight=checks.NOT_NEGATIVE,
+        graph_weight=checks.NOT_NEGATIVE,
+        kl_weight=checks.NOT_NEGATIVE,
+        trust=checks.optional(checks.SHARE),
+        trust_steps=checks.COUNT,
+        hidden_units=checks.WIDTH,
+    )
+
     @accepts_former_names(num_neighbours="num_neighbors")
+    @checks.checked()
     def __init__(
         self,
         classifier,
@@ -107,20 +120,6 @@ class Valen(LabelEnhancement):
     ):
         super().__init__(
             classifier, embedding=embedding, num_neighbors=num_neighbors, seed=seed, name=name
-        )
-        check_settings(
-            not_negative={
-                "compatibility_weight": compatibility_weight,
-                "label_weight": label_weight,
-                "graph_weight": graph_weight,
-                "kl_weight": kl_weight,
-            },
-            positive={
-                "prior_concentration": prior_concentration,
-                "trust_steps": trust_steps,
-                "hidden_units": hidden_units,
-            },
-            shares={} if trust is None else {"trust": trust},
         )
         self.compatibility_weight = compatibility_weight
         self.prior_concentration = prior_concentration

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from valen_tf import dirichlet, losses, replicas
-from valen_tf.checks import accepts_former_names, check_settings
+from valen_tf import checks, dirichlet, losses, replicas
+from valen_tf.checks import accepts_former_names
 from valen_tf.graph import search, sparse
 from valen_tf.methods import register
 from valen_tf.model.enhancement import LabelEnhancement
@@ -67,7 +67,18 @@ class ValenAuthors(LabelEnhancement):
         "kl",
     )
 
+    rules = checks.rules(
+        LabelEnhancement.rules,
+        compatibility_weight=checks.NOT_NEGATIVE,
+        kl_weight=checks.NOT_NEGATIVE,
+        feature_weight=checks.NOT_NEGATIVE,
+        label_weight=checks.NOT_NEGATIVE,
+        graph_weight=checks.NOT_NEGATIVE,
+        correct=checks.SHARE,
+    )
+
     @accepts_former_names(num_neighbours="num_neighbors")
+    @checks.checked()
     def __init__(
         self,
         classifier,
@@ -85,16 +96,6 @@ class ValenAuthors(LabelEnhancement):
     ):
         super().__init__(
             classifier, embedding=embedding, num_neighbors=num_neighbors, seed=seed, name=name
-        )
-        check_settings(
-            not_negative={
-                "compatibility_weight": compatibility_weight,
-                "kl_weight": kl_weight,
-                "feature_weight": feature_weight,
-                "label_weight": label_weight,
-                "graph_weight": graph_weight,
-            },
-            shares={"correct": correct},
         )
         self.compatibility_weight = compatibility_weight
         self.kl_weight = kl_weight

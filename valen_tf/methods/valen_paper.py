@@ -3,8 +3,8 @@
 import keras
 import tensorflow as tf
 
-from valen_tf import dirichlet, losses, replicas
-from valen_tf.checks import accepts_former_names, check_settings
+from valen_tf import checks, dirichlet, losses, replicas
+from valen_tf.checks import accepts_former_names
 from valen_tf.graph import sparse
 from valen_tf.methods import register
 from valen_tf.methods.valen import LAMBDA_AND_EPSILON, GraphEncoder, Valen, decoder
@@ -50,7 +50,15 @@ class ValenPaper(Valen):
         NeurIPS 2021.
     """
 
+    rules = checks.rules(
+        Valen.rules,
+        num_samples=checks.COUNT,
+        rebuild=checks.flag,
+        weight_decay=checks.NOT_NEGATIVE,
+    )
+
     @accepts_former_names(num_neighbours="num_neighbors")
+    @checks.checked()
     def __init__(
         self,
         classifier,
@@ -66,9 +74,6 @@ class ValenPaper(Valen):
         seed=0,
         name=None,
     ):
-        check_settings(
-            positive={"num_samples": num_samples}, not_negative={"weight_decay": weight_decay}
-        )
         # Python attributes may be set before Keras's constructor has run, and the networks need this one.
         object.__setattr__(self, "weight_decay", weight_decay)
         super().__init__(

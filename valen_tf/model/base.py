@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import export, losses, replicas
+from valen_tf import checks, export, losses, replicas
 from valen_tf.data import forms
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.model import state
@@ -45,6 +45,8 @@ class PartialLabelModel(KerasHooks):
     card = None
     # Whether the method can weigh the labels by people's answers; else it sees candidate sets alone.
     weighs_answers = True
+    # What arguments of the constructor must be, by name; see `valen_tf.checks`.
+    rules = checks.rules(seed=checks.SEED)
     # Whether only the classifier learns yet, of a method that has further networks.
     warming_up = False
 
@@ -52,9 +54,7 @@ class PartialLabelModel(KerasHooks):
         super().__init__(name=name)
         self.classifier = classifier
         self.num_classes = check_classifier(classifier)
-        if not 0 <= seed < 2**31:
-            raise ValueError(f"`seed` must be in [0, 2^31). Received: seed={seed}")
-        self.seed = seed
+        self.seed = checks.SEED("seed", seed)
         self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
         self.memory = Memory()
@@ -305,6 +305,8 @@ class PartialLabelModel(KerasHooks):
 
     def add_update(self, optimizer, variables):
         """Lets an optimizer update variables in every step."""
+        # A rate of 0 holds a network still, which may be wanted.
+        checks.NOT_NEGATIVE("learning_rate", float(optimizer.learning_rate))
         if not optimizer.built:
             optimizer.build(variables)
         self.updates = (*self.updates, Update(optimizer, variables))
@@ -355,6 +357,9 @@ class PartialLabelModel(KerasHooks):
                 raise ValueError(
                     f"`{name}` is not supported by {type(self).__name__}. Received: {name} in fit()"
                 )
+        checks.COUNT("epochs", epochs)
+        checks.flag("shuffle", shuffle)
+        checks.MOMENTUM("validation_split", validation_split)
         if validation_split:
             if validation_data is not None or y is None:
                 raise ValueError(
@@ -378,21 +383,23 @@ class PartialLabelModel(KerasHooks):
         else:
             data, kwargs["steps_per_epoch"] = forms.in_one_iteration(data, self.steps_per_execution)
         try:
-            return super().fit(
-                data,
-                epochs=epochs,
-                verbose=verbose,
-                callbacks=self._all_callbacks(callbacks),
-                validation_data=validation_data,
-                shuffle=False,  # the data set does that
-                **kwargs,
-            )
+            with forms.refusals():  # of the validation data
+                return super().fit(
+                    data,
+                    epochs=epochs,
+                    verbose=verbose,
+                    callbacks=self._all_callbacks(callbacks),
+                    validation_data=validation_data,
+                    shuffle=False,  # the data set does that
+                    **kwargs,
+                )
         finally:
             self._training_data = None
 
     def evaluate(self, x=None, y=None, batch_size=None, **kwargs):
         """Loss and metrics on candidate sets or true labels, in any of the forms that `fit` takes."""
-        return super().evaluate(self._evaluation_batches(x, y, batch_size), **kwargs)
+        with forms.refusals():
+            return super().evaluate(self._evaluation_batches(x, y, batch_size), **kwargs)
 
     def _evaluation_batches(self, x, y, batch_size):
         return forms.evaluation_batches(x, y, self.num_classes, batch_size=batch_size)
@@ -406,6 +413,7 @@ class PartialLabelModel(KerasHooks):
             batch_size: Batch size where `x` is not batched already.
             **kwargs: Further arguments of `keras.Model.predict`.
         """
+        checks.optional(checks.COUNT)("batch_size", batch_size)
         if isinstance(x, PartialLabelDataset):
             x, batch_size = x.batches(batch_size or 32, shuffle=False), None
         predictions = super().predict(forms.as_tf_data(x), batch_size=batch_size, **kwargs)

@@ -2,7 +2,11 @@
 
 import keras
 
-from valen_tf.model.keras_hooks import all_layers
+from valen_tf.model.keras_hooks import all_layers, operation_before
+
+_PROBABILITIES = ("softmax", "sigmoid", "hard_sigmoid")
+# Operations that hand on what they receive, in another shape or with noise.
+_PASSING = (keras.layers.Identity, keras.layers.Flatten, keras.layers.Reshape, keras.layers.Dropout)
 
 
 def check_classifier(classifier):
@@ -23,22 +27,47 @@ def check_classifier(classifier):
             "subclassed model: `keras.Model(inputs, classifier(inputs))` with a `keras.Input`. "
             f"Received: {classifier.name!r} of {type(classifier)}"
         )
+    if len(classifier.inputs) != 1:
+        raise ValueError(
+            "`classifier` must have one input, the features. "
+            f"Received: {classifier.name!r} with {len(classifier.inputs)} inputs"
+        )
     output_shape = classifier.output_shape
     if not isinstance(output_shape, tuple) or len(output_shape) != 2 or not output_shape[-1]:
         raise ValueError(
             "`classifier` must give one row of logits per example, shape (batch, classes). "
             f"Received: {classifier.name!r} with output shape {output_shape}"
         )
-    last = classifier.layers[-1]
-    if isinstance(last, keras.layers.Softmax) or (
-        getattr(last, "activation", None) is keras.activations.softmax
-    ):
+    ending = _ending(classifier)
+    if ending in _PROBABILITIES:
         raise ValueError(
-            "`classifier` must give logits, so its last layer must not be a softmax. "
-            f"Received: {classifier.name!r}, whose last layer is one"
+            "`classifier` must give logits, so it must not end in a softmax or sigmoid. "
+            f"Received: {classifier.name!r}, which ends in a {ending}"
         )
     _check_policies(classifier)
     return output_shape[-1]
+
+
+def _ending(model):
+    """Name of the function that a model's output went through last, as far as its layers tell it."""
+    operation, source = operation_before(model.outputs[0])
+    while operation is not None:
+        name = _function_of(operation)
+        passes = isinstance(operation, _PASSING) or name == "linear"
+        if source is None or not passes or hasattr(operation, "kernel"):
+            return name
+        operation, source = operation_before(source)
+    return None
+
+
+def _function_of(operation):
+    """Name of what an operation ends in: of a nested model its last one, of a layer its activation."""
+    if isinstance(operation, keras.Model):
+        return _ending(operation) if getattr(operation, "outputs", None) else None
+    activation = getattr(operation, "activation", None)
+    if activation is not None:
+        return getattr(activation, "__name__", None)
+    return type(operation).__name__.lower()  # the layer Softmax, the operations Softmax and Sigmoid
 
 
 def _check_policies(classifier):

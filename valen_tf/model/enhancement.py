@@ -6,9 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import losses
+from valen_tf import checks, losses
 from valen_tf.callbacks import GraphRebuild, WarmUp
-from valen_tf.checks import check_settings
 from valen_tf.model.base import PartialLabelModel
 from valen_tf.model.memory import GraphMemory
 
@@ -28,9 +27,11 @@ class LabelEnhancement(PartialLabelModel):
         name: Name of the model.
     """
 
+    rules = checks.rules(PartialLabelModel.rules, num_neighbors=checks.COUNT)
+
+    @checks.checked()
     def __init__(self, classifier, *, embedding, num_neighbors, seed, name):
         super().__init__(classifier, seed=seed, name=name)
-        check_settings(positive={"num_neighbors": num_neighbors})
         self.embedding = embedding
         self.num_neighbors = num_neighbors
         self.warming_up = True

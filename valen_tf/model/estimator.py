@@ -1,12 +1,11 @@
 """What the classical baselines share: checked input, prediction, and scores without true labels."""
 
-import numbers
-
 import numpy as np
 import scipy.special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from valen_tf import checks
 from valen_tf.checks import require
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.validation import check_candidates, check_features
@@ -27,6 +26,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
         n_features_in_: Number of features of an example.
     """
 
+    rules = checks.rules()  # setting -> what it must be; see `valen_tf.checks`
+
     def fit(self, X, candidates=None):
         """Learns from candidate sets.
 
@@ -39,6 +40,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The estimator itself.
         """
+        checks.check_values(self.rules, self.get_params(deep=False))
         dataset, classes = _as_dataset(X, candidates)
         features = _flat(dataset.features)
         self._fit(features, dataset.candidates.astype(bool))
@@ -117,21 +119,6 @@ def approximated_accuracy_scorer(estimator, X, y=None):
     return float(np.mean(np.divide(hit, total, out=np.zeros_like(total), where=total > 0)))
 
 
-def check_positive(**values):
-    """Refuses numbers that are not positive."""
-    for name, value in values.items():
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(number and 0 < value < np.inf, f"`{name}` must be positive", f"{name}={value!r}")
-
-
-def check_count(**values):
-    """Refuses what is not an integer of at least 1."""
-    for name, value in values.items():
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        rule = f"`{name}` must be an integer of at least 1"
-        require(whole and value >= 1, rule, f"{name}={value!r}")
-
-
 def _as_dataset(X, candidates):
     """The training data, checked, and the class of each column."""
     if isinstance(X, PartialLabelDataset):
@@ -142,6 +129,7 @@ def _as_dataset(X, candidates):
     X = check_features(X)
     rule = "`candidates` must be the candidate sets or true labels of the examples"
     require(candidates is not None, rule, "none")
+    checks.refuse_masked("candidates", candidates)
     try:
         labels = np.asarray(candidates)
     except ValueError:  # rows of several lengths, which the data set explains
@@ -198,9 +186,10 @@ class LinearCandidateClassifier(CandidateClassifier):
 class NeighborClassifier(CandidateClassifier):
     """Keeps the training examples and finds the neighbors of new ones, exactly, by Euclidean distance."""
 
+    rules = checks.rules(num_neighbors=checks.COUNT)
+
     def _keep(self, features):
         """Stores the training examples; returns the neighbors of each among the others."""
-        check_count(num_neighbors=self.num_neighbors)
         self._mean = features.mean(axis=0)  # distances are the same without it, and float32 finer
         self._features = features
         return sparse.nearest_neighbors(features - self._mean, self.num_neighbors)

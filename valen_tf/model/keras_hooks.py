@@ -10,6 +10,7 @@ outside of this file may use a name of Keras that begins with an underscore.
     _initial_epoch                where `fit` begins, after a callback has restored a state
     _loss_tracker                 the metric "loss"
     _flatten_layers               a model's layers, nested ones too
+    _keras_history, _inbound_nodes   the operation that a symbolic tensor came out of, and its inputs
 """
 
 import keras
@@ -78,3 +79,10 @@ class KerasHooks(keras.Model):
 def all_layers(model):
     """A model's layers, those of nested models too."""
     return model._flatten_layers()
+
+
+def operation_before(tensor):
+    """The operation that a symbolic tensor came out of, and its first input; `None` where there is none."""
+    history = tensor._keras_history
+    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
+    return history.operation, inputs[0] if inputs else None

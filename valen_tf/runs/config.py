@@ -3,15 +3,74 @@
 Its defaults are the embedded default: VALEN on scikit-learn's digits.
 """
 
+import collections
+import contextlib
 import dataclasses
 import difflib
+import functools
 import pathlib
 import types
 import typing
 
 import yaml
 
+from valen_tf import checks
 from valen_tf import methods as known_methods
+from valen_tf.checks import shortened
+
+LARGEST_FILE = 100_000  # bytes; a config has a few thousand
+DEEPEST = 20  # sections inside of sections
+NETWORKS = ("linear", "mlp", "resnet32")
+OPTIMIZERS = ("sgd", "adam")
+
+
+def _word(argument, value):
+    """A text that is not empty."""
+    rule = f"`{argument}` must be a text that is not empty"
+    checks.require(checks.text(argument, value) != "", rule, checks.shown(argument, value))
+    return value
+
+
+def _check(section, rules):
+    """Holds a section against its rules; the values of NumPy become Python's, which YAML can write."""
+    for name, value in checks.check_values(rules, vars(section)).items():
+        object.__setattr__(section, name, value)  # frozen for everyone else
+
+
+# What the values must be, whoever sets them: a file, the command line, Python, a search.
+_OF_DATA = {
+    "name": _word,
+    "data_dir": checks.optional(_word),
+    "csv": checks.optional(_word),
+    "candidates": checks.text,
+    "label": checks.optional(checks.text),
+    "separator": _word,
+    "corruption": checks.optional(_word),
+    "rate": checks.optional(checks.number),  # its range is the generator's
+    "at_least_one_wrong": checks.flag,
+    "clean_network": checks.optional(_word),
+    "examples": checks.optional(checks.COUNT),
+    "test_fraction": checks.PART,
+    "folds": checks.optional(functools.partial(checks.whole, low=2)),
+    "fold": checks.INDEX,
+}
+_OF_NETWORK = {
+    "name": checks.one_of(*NETWORKS),
+    "hidden_units": checks.optional(checks.each(checks.WIDTH)),
+    "batch_normalization": checks.flag,
+    "weight_decay": checks.NOT_NEGATIVE,
+}
+_OF_TRAINING = {
+    "epochs": checks.COUNT,
+    "warm_up_epochs": checks.INDEX,
+    "rebuild_every": checks.COUNT,
+    "batch_size": checks.COUNT,
+    "optimizer": checks.one_of(*OPTIMIZERS),
+    "learning_rate": checks.POSITIVE,
+    "momentum": checks.MOMENTUM,
+    "enhancement_learning_rate": checks.POSITIVE,
+}
+_OF_ALL = {"method": _word, "ablation": checks.flag, "seed": checks.SEED}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +92,10 @@ class Data:
     folds: int | None = None  # cross-validation instead of one split, of which this is
     fold: int = 0  # one fold; an official split stays
 
+    def __post_init__(self):
+        """Refuses values that mean nothing."""
+        _check(self, _OF_DATA)
+
 
 @dataclasses.dataclass(frozen=True)
 class Network:
@@ -42,6 +105,10 @@ class Network:
     hidden_units: tuple[int, ...] | None = (128, 64)  # of the MLP
     batch_normalization: bool = True  # of the MLP
     weight_decay: float = 1e-4
+
+    def __post_init__(self):
+        """Refuses values that mean nothing."""
+        _check(self, _OF_NETWORK)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +124,10 @@ class Training:
     momentum: float = 0.9  # of SGD
     enhancement_learning_rate: float = 1e-2
 
+    def __post_init__(self):
+        """Refuses values that mean nothing."""
+        _check(self, _OF_TRAINING)
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -69,6 +140,19 @@ class Config:
     training: Training = Training()
     ablation: bool = True  # where the method enhances labels, also train without, to compare
     seed: int = 0
+
+    def __post_init__(self):
+        """Refuses values that mean nothing; those of the method's settings, `runs.train` does."""
+        _check(self, _OF_ALL)
+        for name, kind in (("data", Data), ("network", Network), ("training", Training)):
+            value = getattr(self, name)
+            rule = f"`{name}` must be a section of a config, {kind.__name__}(...)"
+            checks.require(isinstance(value, kind), rule, checks.shown(name, value))
+        named = isinstance(self.settings, dict) and all(
+            isinstance(key, str) for key in self.settings
+        )
+        rule = "`settings` must map names of settings to values"
+        checks.require(named, rule, checks.shown("settings", self.settings))
 
     def to_dict(self):
         """Plain nested dict, as it is stored."""
@@ -107,13 +191,49 @@ def read_config(path=None, overrides=()):
 def _read(path):
     if not path.exists():
         raise FileNotFoundError(f"There is no config file {path}.")
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    rule = f"{path} must be a config, of at most {LARGEST_FILE} bytes"
+    checks.require(len(content) <= LARGEST_FILE, rule, f"{path.stat().st_size} bytes")
     try:
-        values = yaml.safe_load(path.read_text()) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not a YAML file: {error}") from error
+        values = _parsed(content.decode("utf-8")) or {}
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{path} is not a YAML file: {shortened(error)}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold a mapping of keys. Received: {type(values).__name__}")
     return values
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without aliases, which can grow to any size, and without keys that are given twice."""
+
+    depth = 0
+
+    def compose_node(self, parent, index):
+        """A node; refused where it is an alias, or deep inside of others."""
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError(f"an alias, *{event.anchor}, has no place in a config")
+        if self.depth > DEEPEST:
+            raise yaml.YAMLError(f"values are nested more than {DEEPEST} deep")
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node, deep=False):
+        """A mapping; refused where it has a key twice, of which one would be lost."""
+        if isinstance(node, yaml.MappingNode):
+            keys = [repr(key.value) for key, _ in node.value]
+            twice = [key for key, times in collections.Counter(keys).items() if times > 1]
+            if twice:
+                raise yaml.YAMLError(f"the key {twice[0]} is given twice")
+        return super().construct_mapping(node, deep=deep)
+
+
+def _parsed(text):
+    """The value of a YAML text."""
+    return yaml.load(text, Loader=_Loader)
 
 
 def _nested(overrides):
@@ -123,20 +243,24 @@ def _nested(overrides):
         key, equals, value = override.partition("=")
         if not equals:
             raise ValueError(
-                f"An override must have the form section.key=value. Received: {override!r}"
+                "An override must have the form section.key=value. "
+                f"Received: {shortened(repr(override))}"
             )
         section = values
         *parents, last = key.strip().split(".")
         for parent in parents:
             section = section.setdefault(parent, {})
             if not isinstance(section, dict):
-                raise ValueError(f"`{parent}` in {override!r} is a value, not a section.")
+                raise ValueError(
+                    f"`{parent}` in {shortened(repr(override))} is a value, not a section."
+                )
         try:
-            section[last] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            section[last] = _parsed(value)
+        except (yaml.YAMLError, ValueError) as error:
             raise ValueError(
-                f"The value of an override must be YAML. Received: {override!r}"
-            ) from error
+                f"`{shortened(key)}` must be set to a value in YAML: {shortened(error)}. "
+                f"Received: {shortened(repr(value), 60)}"
+            ) from None
     return values
 
 
@@ -157,12 +281,23 @@ def _with_line_of_data_set(values, changes, where):
     lines = values.pop("datasets")
     names = [values.get("data"), changes.get("data")]
     name = next((part["name"] for part in names if isinstance(part, dict) and "name" in part), None)
-    if not isinstance(lines, dict) or name not in lines:
+    if not isinstance(lines, dict):
+        raise TypeError(
+            f"Section `datasets` of {where} must map names of data sets to values. "
+            f"Received: {checks.shown('datasets', lines)}"
+        )
+    if not isinstance(name, str) or name not in lines:
         raise ValueError(
             f"{where} is for several data sets; `data.name=NAME` must say which: "
-            f"{', '.join(map(str, lines))}. Received: {name}"
+            f"{shortened(', '.join(map(str, lines)))}. Received: {shortened(name)}"
         )
-    return _merged(_merged(values, lines[name] or {}), {"data": {"name": name}})
+    line = lines[name] or {}
+    if not isinstance(line, dict):
+        raise TypeError(
+            f"The line of {name} in section `datasets` of {where} must be a mapping of keys. "
+            f"Received: {shortened(repr(line))}"
+        )
+    return _merged(_merged(values, line), {"data": {"name": name}})
 
 
 def effective(config):
@@ -213,13 +348,13 @@ def _with_settings_of_method(values, where):
     if not (isinstance(methods, dict) and all(isinstance(own, dict) for own in methods.values())):
         raise TypeError(
             f"Section `methods` of {where} must map names of methods to their settings. "
-            f"Received: methods={methods!r}"
+            f"Received: {checks.shown('methods', methods)}"
         )
     unknown = [name for name in methods if known_methods.card(name) is None]
     if unknown:
         raise ValueError(
             f"Section `methods` of {where} must name methods, which are "
-            f"{', '.join(known_methods.names())}. Received: {unknown[0]!r}"
+            f"{', '.join(known_methods.names())}. Received: {shortened(repr(unknown[0]))}"
         )
     method, settings = values.get("method", Config.method), values.get("settings", {})
     own = None
@@ -234,40 +369,38 @@ def _with_settings_of_method(values, where):
 def _from_dict(cls, values, *, where):
     fields = typing.get_type_hints(cls)
     if not isinstance(values, dict):
-        raise TypeError(f"A section of {where} must be a mapping of keys. Received: {values!r}")
+        raise TypeError(
+            f"A section of {where} must be a mapping of keys. Received: {shortened(repr(values))}"
+        )
     arguments = {}
     for key, value in values.items():
         if key not in fields:
             close = difflib.get_close_matches(str(key), fields, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"Unknown key {key!r} in {where}; known are {', '.join(fields)}.{hint}"
+                f"Unknown key {shortened(repr(key))} in {where}; known are {', '.join(fields)}.{hint}"
             )
         if dataclasses.is_dataclass(fields[key]):
             arguments[key] = _from_dict(fields[key], value, where=f"section {key!r} of {where}")
         else:
             arguments[key] = _convert(key, value, fields[key], where)
-    return cls(**arguments)
+    try:
+        return cls(**arguments)
+    except (TypeError, ValueError) as error:
+        raise checks.at(error, where) from None
 
 
 def _convert(key, value, kind, where):
-    """The value in the field's type; YAML reads 1e-4 as a string and 1 as an integer."""
-    optional = isinstance(kind, types.UnionType)
-    if optional and value is None:
-        return None
-    kind = typing.get_args(kind)[0] if optional else kind
-    kind = typing.get_origin(kind) or kind
-    try:
-        if kind is float and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+    """The value in the field's type: YAML reads 1e-4 as a text, and a name such as 007 as a number."""
+    kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if float in kinds and (number or isinstance(value, str)):
+        with contextlib.suppress(ValueError, OverflowError):  # the field's rule says what is wrong
             return float(value)
-        if kind is tuple and isinstance(value, (list, tuple)):
-            return tuple(int(item) for item in value)
-        if kind is str and isinstance(value, (str, int)):
-            return str(value)
-        if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
-            return value
-    except ValueError:
-        pass
-    raise TypeError(
-        f"`{key}` in {where} must be of type {kind.__name__}. Received: {key}={value!r}"
-    )
+    if str in kinds and number:
+        return str(value)
+    if kind is dict and not isinstance(value, dict):
+        raise TypeError(
+            f"`{key}` in {where} must be a mapping of keys. Received: {checks.shown(key, value)}"
+        )
+    return value

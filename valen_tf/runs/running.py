@@ -15,9 +15,6 @@ from valen_tf.runs.building import fit, open_model
 from valen_tf.runs.config import read_config
 from valen_tf.runs.sources import prepare, read_csv, read_features
 
-NETWORKS = ("linear", "mlp", "resnet32")
-OPTIMIZERS = ("sgd", "adam")
-
 
 def train(config, folder, *, report=print):
     """Trains as the config says and leaves everything in a folder.
@@ -144,12 +141,6 @@ def _fit(config, method, train_part, test, folder):
 def check_names(config):
     """Refuses names and settings that nothing has."""
     check_settings(config.method, config.settings)
-    for name, value, known in (
-        ("network.name", config.network.name, NETWORKS),
-        ("training.optimizer", config.training.optimizer, OPTIMIZERS),
-    ):
-        if value not in known:
-            raise ValueError(f"`{name}` must be one of {', '.join(known)}. Received: {value!r}")
     if config.network.name == "mlp" and config.network.hidden_units is None:
         raise ValueError(
             "`network.hidden_units` must be widths, such as [128, 64], of an mlp. Received: None"

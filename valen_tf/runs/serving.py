@@ -2,6 +2,7 @@
 
 import json
 
+from valen_tf.checks import COUNT
 from valen_tf.methods import is_classical
 from valen_tf.runs.running import open_run
 
@@ -22,6 +23,7 @@ def export(folder, base, *, top_k=5, tflite=None):
     """
     import valen_tf as vt
 
+    COUNT("top_k", top_k)
     folder, config, model = open_run(folder)
     if is_classical(config.method):
         raise ValueError(

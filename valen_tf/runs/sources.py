@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 
+from valen_tf.checks import require, shortened
 from valen_tf.data.harmless import check_file
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 
@@ -161,16 +162,17 @@ def _feature_columns(config):
 
     source = config.data
     check_file("data.csv", source.csv)
-    header = pandas.read_csv(source.csv, nrows=0).columns
+    header = pandas.read_csv(source.csv, nrows=0, index_col=False).columns
     return [name for name in header if name not in (source.candidates, source.label)]
 
 
 def read_features(csv, schema):
     """Features of a CSV file, in the order of a run's schema."""
-    import pandas
+    from valen_tf.data.readers import numeric, read_table
 
     check_file("csv", csv)
-    frame = pandas.read_csv(csv)
+    frame, _ = read_table(csv)
+    require(len(frame), f"{csv} must have at least one row", "none")
     columns = schema["feature_columns"]
     if columns is None:
         size = int(np.prod(schema["feature_shape"]))
@@ -182,9 +184,9 @@ def read_features(csv, schema):
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise ValueError(
-            f"{csv} lacks the feature column {missing[0]!r} that the model was trained on."
+            f"{csv} lacks the feature column {shortened(repr(missing[0]))} that the model was trained on."
         )
-    features = frame[columns].to_numpy(np.float32)
+    features = numeric(frame, columns)
     bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
     if bad.size:
         raise ValueError(f"{csv} has a missing or infinite feature in row {bad[0]}.")

@@ -3,6 +3,7 @@
 import keras_tuner
 
 from valen_tf import runs
+from valen_tf.checks import PART
 from valen_tf.methods import check_settings, find, is_classical
 from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
 from valen_tf.model.estimator import approximated_accuracy_scorer, covering_rate_scorer
@@ -44,7 +45,9 @@ class HyperModel(keras_tuner.HyperModel):
         if space is None:
             space = find(self.config.method).card.tuning
         self.space = spaces.checked(space)
-        check_settings(self.config.method, self.trial_config(dict.fromkeys(self.space)).settings)
+        PART("validation_fraction", validation_fraction)
+        lowest = {key: bounds[0] for key, bounds in self.space.items()}
+        check_settings(self.config.method, self.trial_config(lowest).settings)
         self.is_classical = is_classical(self.config.method)
         if self.is_classical and classifier is not None:
             raise ValueError(

@@ -8,8 +8,11 @@ import warnings
 import keras_tuner
 import yaml
 
+from valen_tf.checks import COUNT, one_of
 from valen_tf.data.files import write
 from valen_tf.data.harmless import write_csv
+from valen_tf.runs.running import check_names
+from valen_tf.tuning import spaces
 from valen_tf.tuning.hypermodel import HyperModel
 from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_frame
 
@@ -54,14 +57,7 @@ def search(
         KerasTuner's tuner: `get_best_models()` gives the best model as it was at its best epoch (a
         classical method is fitted again), `get_best_hyperparameters()` the values.
     """
-    if tuner not in TUNERS:
-        raise ValueError(f"`tuner` must be one of {', '.join(TUNERS)}. Received: {tuner!r}")
-    if objective not in OBJECTIVES:
-        raise ValueError(
-            f"`objective` must be one of {', '.join(OBJECTIVES)}. Received: {objective!r}"
-        )
-    if trials < 1:
-        raise ValueError(f"`trials` must be at least 1. Received: trials={trials}")
+    check(config, trials=trials, tuner=tuner, objective=objective, space=space)
     hypermodel = HyperModel(
         dataset,
         config,
@@ -94,6 +90,17 @@ def search(
     write(folder / "best.yaml", lambda path: path.write_text(best))
     plot_trials(frame, hypermodel.space, folder / "trials")
     return searcher
+
+
+def check(config, *, trials, tuner, objective, space):
+    """Refuses arguments of `search` that mean nothing, before data are prepared for it."""
+    one_of(*TUNERS)("tuner", tuner)
+    one_of(*OBJECTIVES)("objective", objective)
+    COUNT("trials", trials)
+    if space is not None:
+        spaces.checked(space)
+    if config is not None:
+        check_names(config)
 
 
 class _Ours:

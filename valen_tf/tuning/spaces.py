@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from valen_tf import runs
+from valen_tf.checks import number, require, shown, text
 
 
 def checked(space):
@@ -11,22 +12,31 @@ def checked(space):
     if not space:
         raise ValueError("`space` must name at least one value to search. Received: none")
     for key, bounds in space.items():
-        replaced(runs.Config(), key, None)  # an unknown key raises
-        if len(bounds) != 2 or not 0 < bounds[0] < bounds[1]:
-            raise ValueError(
-                f"`space` must give a range 0 < low < high for {key!r}. Received: {bounds!r}"
-            )
+        known(text("space", key))
+        range_ = f"`space` must give a range 0 < low < high for {key!r}"
+        pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+        require(pair, range_, shown("space", space))
+        low, high = (number("space", bound) for bound in bounds)
+        require(0 < low < high, range_, repr(bounds))
     return dict(space)
+
+
+def known(key):
+    """Refuses a key that no config has."""
+    section, _, name = key.rpartition(".")
+    if section == "settings":
+        return
+    good = section in ("data", "network", "training")
+    good = good and hasattr(getattr(runs.Config(), section), name)
+    require(good, "`space` must name values of a config", repr(key))
 
 
 def replaced(config, key, value):
     """The config with one value changed, named as on the command line."""
+    known(key)
     section, _, name = key.rpartition(".")
     if section == "settings":
         return dataclasses.replace(config, settings={**config.settings, name: value})
-    known = {field.name for field in dataclasses.fields(getattr(config, section, config))}
-    if section not in ("data", "network", "training") or name not in known:
-        raise ValueError(f"`space` must name values of a config. Received: {key!r}")
     inner = dataclasses.replace(getattr(config, section), **{name: value})
     return dataclasses.replace(config, **{section: inner})
 

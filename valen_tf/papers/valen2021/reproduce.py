@@ -4,8 +4,11 @@ import os
 import pathlib
 import time
 
+from valen_tf.checks import COUNT, optional, require
 from valen_tf.data.files import write
+from valen_tf.data.sets import SPECS
 from valen_tf.data.sets.registry import TRAINED_NETWORK
+from valen_tf.methods import card, names
 from valen_tf.papers.valen2021 import grid, paper, recording, results, typeset
 
 TARGETS = (*paper.TABLES, *paper.FIGURES)
@@ -37,6 +40,7 @@ def reproduce(
     unknown = [name for name in targets if name not in TARGETS]
     if unknown:
         raise ValueError(f"`targets` must be of {', '.join(TARGETS)}. Received: {unknown[0]!r}")
+    _check(jobs, options)
     out = pathlib.Path(out)
     wanted, missing = _at_hand(grid.runs(targets, **options))
     for name, reason in missing.items():
@@ -73,6 +77,19 @@ def reproduce(
     if failures:
         raise ValueError(f"{len(failures)} failed, the first is {failures[0]}; see above.")
     return page
+
+
+def _check(jobs, options):
+    """Refuses options that mean nothing."""
+    if jobs != -1:  # joblib's word for all cores
+        COUNT("jobs", jobs)
+    for argument in ("trials", "epochs", "examples"):
+        optional(COUNT)(argument, options.get(argument))
+    for name in options.get("methods") or ():
+        known = ", ".join(names())
+        require(card(name) is not None, f"`methods` must be of {known}", repr(name))
+    for name in options.get("datasets") or ():
+        require(name in SPECS, f"`datasets` must be of {', '.join(SPECS)}", repr(name))
 
 
 def _time_left(elapsed, done, total):
@@ -112,8 +129,6 @@ def _one(run, out, cores):
 
 def _at_hand(runs):
     """The runs whose data can be loaded, and why the others cannot."""
-    from valen_tf.data.sets import SPECS
-
     missing = {}
     for run in runs:
         data = run.config.data
@@ -128,7 +143,6 @@ def _at_hand(runs):
 def _other_files(runs):
     """What to say of data files that are not those of the committed records."""
     from valen_tf.data import files
-    from valen_tf.data.sets import SPECS
 
     for name, folder in sorted({(run.config.data.name, run.config.data.data_dir) for run in runs}):
         if SPECS[name].sha256 is not None:
