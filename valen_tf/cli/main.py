@@ -56,7 +56,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Ends with exit code 2."""
-        self.exit(2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n")
+        self.exit(
+            2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n"
+        )
 
 
 def _parsed(arguments):
