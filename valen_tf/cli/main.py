@@ -56,6 +56,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Ends with exit code 2."""
+        from valen_tf.data.harmless import printable  # which imports NumPy
+
         self.exit(
             2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n"
         )
