@@ -51,7 +51,7 @@ def test_dawid_skene_is_the_textbooks(simulated):
             own
         ) in counts:  # twenty answers of somebody as good as the crowd, then as this annotator
             accuracy = (np.trace(own) + 20 * crowds) / (own.sum() + 20)
-            own += 20 * np.where(np.eye(3) == 1, accuracy, (1 - accuracy) / 2)
+            own += 5 * np.where(np.eye(3) == 1, accuracy, (1 - accuracy) / 2)
         confusion = counts / counts.sum(axis=2, keepdims=True)
         logs = np.tile(np.log(prior), (200, 1))
         for example, who, label in zip(said.example, said.annotator, said.label, strict=True):

@@ -183,7 +183,8 @@ def candidate_entropy(logits, candidates):
     """
     # A finite logit for the others: -inf minus the normaliser would be 0 * inf in the gradient.
     inside = tf.where(tf.cast(candidates, tf.bool), logits, logits.dtype.min / 2)
-    return -tf.reduce_sum(confidence(logits, candidates) * tf.nn.log_softmax(inside), axis=-1)
+    shares = tf.nn.softmax(tf.where(tf.cast(candidates, tf.bool), logits, -float("inf")))
+    return -tf.reduce_sum(shares * tf.nn.log_softmax(inside), axis=-1)
 
 
 def softmax_clpl(logits, candidates):

@@ -14,9 +14,11 @@ import scipy.special
 
 from valen_tf.checks import check_indices, require
 
-# How many answers it takes until an annotator is judged by them as much as by the prior: until then, as
-# good as the crowd; and of each class, as good as of the others, with errors of every kind alike.
+# How many answers it takes until an annotator is judged by them as much as by the prior: as good as the
+# crowd at first; and in answers on each class, as good with this class as with the others, with errors of
+# every kind alike.
 _PRIOR_ANSWERS = 20
+_PRIOR_HABITS = 5
 # No combination of answers makes a label impossible: people slip.
 LEAST_EVIDENCE = 1e-6
 
@@ -216,7 +218,7 @@ class Answers:
         same = np.eye(self.num_classes)
         other = (1.0 - same) / max(self.num_classes - 1, 1)
         plain = np.multiply.outer(accuracy, same) + np.multiply.outer(1.0 - accuracy, other)
-        counts = counts + _PRIOR_ANSWERS * plain
+        counts = counts + _PRIOR_HABITS * plain
         return counts / counts.sum(axis=2, keepdims=True)
 
     def log_likelihood(self, confusion):
