@@ -14,7 +14,8 @@ FLOORS = """
     checks
     replicas
     dirichlet losses metrics
-    data.mapped data.files
+    data.mapped data.locks
+    data.files
     data.validation
     data.batches
     data.readers
@@ -52,7 +53,7 @@ FLOORS = """
     runs.serving
     runs
     tuning.spaces
-    tuning.trials tuning.hypermodel
+    tuning.trials tuning.hypermodel tuning.oracles
     tuning.searching
     tuning
     papers

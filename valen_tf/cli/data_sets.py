@@ -167,7 +167,14 @@ def _data_card(options):
 
 
 def _data_clean_network(options):
+    from valen_tf.data import locks
+
     out = _output(options.out, ".keras", ".npz")
+    with locks.claimed_file(out, "training a network"):
+        _train_clean_network(options, out)
+
+
+def _train_clean_network(options, out):
     from valen_tf.data import clean_networks, files
 
     kind, normalization = options.network, None
@@ -205,7 +212,14 @@ def _data_clean_network(options):
 
 
 def _data_corrupt(options):
+    from valen_tf.data import locks
+
     out = _output(options.out, ".npz")
+    with locks.claimed_file(out, "drawing candidate sets"):
+        _draw(options, out)
+
+
+def _draw(options, out):
     from valen_tf.data import corruption, files
     from valen_tf.runs.sources import read_network
 

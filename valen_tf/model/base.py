@@ -216,6 +216,11 @@ class PartialLabelModel(KerasHooks):
             self.memory["fingerprint"].assign(fingerprint)
             self.forget_features()
 
+    @property
+    def repeats_features(self):
+        """Whether the training data have the same features whenever they are read."""
+        return isinstance(self._training_data, forms.Batches) and not self._training_data.functions
+
     def set_batch_order(self):
         """Makes the next pass over the training data that of the current epoch, also in a resumed run."""
         if isinstance(self._training_data, forms.Batches):  # other data order themselves
