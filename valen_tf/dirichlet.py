@@ -162,10 +162,11 @@ def _expected_log(concentration):
     return _digamma(concentration) - _digamma(total)
 
 
-@tf.custom_gradient
 def _digamma(x):
     """TensorFlow's digamma; its gradient there, a zeta function, took a quarter of VALEN's step."""
-    return tf.math.digamma(x), lambda upstream: upstream * trigamma(x)
+    # No `tf.custom_gradient`, which keeps every graph that it was ever part of. The second term is zero.
+    fixed = tf.stop_gradient(x)
+    return tf.stop_gradient(tf.math.digamma(x)) + tf.stop_gradient(trigamma(x)) * (x - fixed)
 
 
 def trigamma(x):

@@ -83,7 +83,8 @@ def read_json(path, advice, keys=()):
 def read_arrays(path, advice, keys=()):
     """Reads what `write_arrays` wrote, or says which file is broken and what to do."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, as NumPy leaves a file open that it cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive)
     except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise broken(path, advice, error) from error

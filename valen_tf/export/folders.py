@@ -19,6 +19,7 @@ from valen_tf.export.signatures import resources
 from valen_tf.export.signatures import signatures as make_signatures
 from valen_tf.model.classifier import check_classifier
 
+_WAIT = 600  # seconds, for another export into the same folder
 _NO_ANSWER = (
     "A row with a NaN or infinite feature, or whose logits overflow, gets NaN for numbers, -1 for class "
     "indices and an empty class name."
@@ -165,7 +166,7 @@ def _describe(source, class_names, signatures, top_k, metadata):
 @contextlib.contextmanager
 def _scratch_folder(folder):
     """A folder that servers ignore, as its name is no number; gone if an error ends the block."""
-    with locks.claimed_file(folder, "exporting", wait=600):
+    with locks.claimed_file(folder, "exporting", wait=_WAIT):
         scratch = locks.scratch(folder.with_name(f".{folder.name}"))
         scratch.mkdir(parents=True)  # not by tempfile, whose folders only their owner can read
         try:
