@@ -10,6 +10,7 @@ TensorFlow is imported once; every command runs in a fork. Needs a C compiler, a
 import argparse
 import ctypes
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -81,8 +82,8 @@ def rows(injected=60, at_random=60, *, kinds=None, seed=0, report=print):
         seed: Of the moments.
         report: Called with a line for each kill that did harm.
 
-    Returns:
-        A list of `(kind, tried, survived)`.
+    Yields:
+        `(kind, tried, survived)`.
     """
     library = pathlib.Path(tempfile.mkdtemp()) / "kills.so"
     compiler = shutil.which("gcc") or shutil.which("cc")
@@ -95,17 +96,15 @@ def rows(injected=60, at_random=60, *, kinds=None, seed=0, report=print):
     }
     request = json.dumps([injected, at_random, kinds, seed])
     script = [sys.executable, __file__, "--serve", request]
-    found = []
     with subprocess.Popen(script, env=environment, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("row "):
-                found.append(tuple(json.loads(line[4:])))
+                yield tuple(json.loads(line[4:]))
             elif line.startswith("harm "):
                 report(line[5:].rstrip())
     if process.returncode:
         raise RuntimeError(f"the kills ended with code {process.returncode}")
     shutil.rmtree(library.parent)
-    return found
 
 
 # -- the process that forks ---------------------------------------------------------------------
@@ -184,7 +183,7 @@ def _harm(kind, folder, expected, *, call=0, after=None):
 
 
 def _run(arguments, folder, *, call=0, after=None):
-    """Runs a command in a fork; returns how often it changed a file. A kill is no error, else a failure is."""
+    """Runs a command in a fork; returns how often it changed a file, and raises where it failed."""
     folder.mkdir(exist_ok=True)
     end, begin = os.pipe()
     child = os.fork()
@@ -293,7 +292,9 @@ if __name__ == "__main__":
     if options.serve:
         serve(*json.loads(options.serve))
     else:
-        table = rows(options.injected, options.random, kinds=options.kinds)
-        for kind, tried, survived in table:
-            print(f"{kind:40} {survived:4} of {tried}")
-        print(f"{'all':40} {sum(row[2] for row in table):4} of {sum(row[1] for row in table)}")
+        show = functools.partial(print, flush=True)
+        table = []
+        for row in rows(options.injected, options.random, kinds=options.kinds, report=show):
+            table.append(row)
+            show(f"{row[0]:40} {row[2]:4} of {row[1]}")
+        show(f"{'all':40} {sum(row[2] for row in table):4} of {sum(row[1] for row in table)}")
