@@ -256,7 +256,10 @@ def _content(path):
 
 def _timeless(value):
     if isinstance(value, dict):
-        return {key: _timeless(inner) for key, inner in value.items() if key not in _TIMES}
+        known = {key: _timeless(inner) for key, inner in value.items() if key not in _TIMES}
+        if "tried_so_far" in known:  # a set, which KerasTuner writes in any order
+            known["tried_so_far"] = sorted(known["tried_so_far"])
+        return known
     return value
 
 
