@@ -17,7 +17,7 @@ from conftest import record as made_up
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.data import files
+from valen_tf.data import files, locks
 from valen_tf.data.sets import SPECS
 from valen_tf.methods import names
 from valen_tf.papers.valen2021 import grid, paper, recording, records
@@ -402,7 +402,7 @@ def test_a_run_that_another_process_is_at_is_left_to_it(dermatology, tmp_path):
         key: dermatology[key] for key in ("datasets", "data_dirs", "trials", "epochs", "select")
     }
     run = grid.runs(["table4"], methods=["plknn"], **options)[0]
-    with recording._claimed(tmp_path / "running" / f"{run.name}.lock") as mine:
+    with locks.locked(tmp_path / "running" / f"{run.name}.lock") as mine:
         assert mine
         assert recording.execute(run, tmp_path) is None
     assert recording.execute(run, tmp_path)["method"] == "plknn"

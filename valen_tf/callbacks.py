@@ -89,9 +89,13 @@ class Resume(keras.callbacks.Callback):
         """Continues from the file if there is one."""
         if not self.path.exists():
             return
-        with np.load(self.path, allow_pickle=False) as state:
-            self.epochs = json.loads(str(state["epochs"]))
-            set_training_state(self.model, {key: state[key] for key in state if key != "epochs"})
+        advice = f"delete {self.path}; this training then begins again."
+        state = files.read_arrays(self.path, advice, ["epochs"])
+        try:
+            self.epochs = json.loads(str(state.pop("epochs")))
+        except ValueError as error:
+            raise files.broken(self.path, advice, error) from error
+        set_training_state(self.model, state)
         self.model.continue_from(len(self.epochs))
 
     def on_epoch_end(self, epoch, logs=None):

@@ -165,9 +165,16 @@ def _expected_log(concentration):
     return _digamma(concentration) - _digamma(total)
 
 
-@tf.custom_gradient
 def _digamma(x):
     """TensorFlow's digamma; its gradient there, a zeta function, took a quarter of VALEN's step."""
+    return tf.ensure_shape(_digamma_of_any_shape(x), x.shape)
+
+
+# A function of its own: TensorFlow keeps the graph that a custom gradient stands in for the life of the
+# process, which would be that of every training step.
+@tf.function(input_signature=[tf.TensorSpec(None, tf.float64)], autograph=False)
+@tf.custom_gradient
+def _digamma_of_any_shape(x):
     return tf.math.digamma(x), lambda upstream: upstream * trigamma(x)
 
 

@@ -169,7 +169,14 @@ def _data_card(options):
 
 
 def _data_clean_network(options):
+    from valen_tf.data import locks
+
     out = _output(options.out, ".keras", ".npz")
+    with locks.claimed_file(out, "training a network"):
+        _train_clean_network(options, out)
+
+
+def _train_clean_network(options, out):
     from valen_tf.data import clean_networks, files
     from valen_tf.data.harmless import printable
 
@@ -208,7 +215,14 @@ def _data_clean_network(options):
 
 
 def _data_corrupt(options):
+    from valen_tf.data import locks
+
     out = _output(options.out, ".npz")
+    with locks.claimed_file(out, "drawing candidate sets"):
+        _draw(options, out)
+
+
+def _draw(options, out):
     from valen_tf.data import corruption, files
     from valen_tf.data.harmless import printable
     from valen_tf.runs.sources import read_network

@@ -1,11 +1,15 @@
-"""Files: written whole or not at all; public ones found, and told from other copies."""
+"""Files: written whole or not at all, read or told what is wrong; public ones, told from other copies."""
 
 import hashlib
 import json
 import os
 import pathlib
+import zipfile
+import zlib
 
 import numpy as np
+
+from valen_tf.data import locks
 
 
 def write(path, writer):
@@ -15,16 +19,32 @@ def write(path, writer):
         path: The file.
         writer: Called with another path in the same folder, where it writes.
     """
+    # Before the folder is made: a deleted one must not come back without its contents.
+    locks.check(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f"{path.stem}.{os.getpid()}.partial{path.suffix}")
-    scratch.unlink(missing_ok=True)  # a link of that name would lead the writer elsewhere
+    scratch = locks.scratch(path)
     try:
         writer(scratch)
-        with open(scratch, "rb") as file:
-            os.fsync(file.fileno())
+        sync(scratch)
         os.replace(scratch, path)
+        sync(path.parent)  # the new name is on the disk as well
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def sync(path):
+    """Waits until a file is on the disk, or the names in a folder are."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_all(folder):
+    """As `sync`, for all that a folder holds."""
+    for path in (*folder.rglob("*"), folder):
+        sync(path)
 
 
 def write_arrays(path, arrays):
@@ -40,6 +60,42 @@ def write_arrays(path, arrays):
 def write_json(path, value):
     """Writes a value as JSON."""
     write(path, lambda scratch: scratch.write_text(json.dumps(value, indent=1) + "\n"))
+
+
+def read_json(path, advice, keys=()):
+    """Reads a dict from JSON, or says which file is broken and what to do.
+
+    Args:
+        path: The file.
+        advice: What to do about a broken file.
+        keys: Keys that the dict must have.
+    """
+    try:
+        value = json.loads(path.read_text())
+    except ValueError as error:
+        raise broken(path, advice, error) from error
+    if not isinstance(value, dict) or not set(keys) <= value.keys():
+        raise broken(path, advice, f"no {', '.join(keys) or 'dict'} in it")
+    return value
+
+
+def read_arrays(path, advice, keys=()):
+    """Reads what `write_arrays` wrote, or says which file is broken and what to do."""
+    try:
+        # Opened here, as NumPy leaves a file open that it cannot read.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise broken(path, advice, error) from error
+    if not set(keys) <= arrays.keys():
+        raise broken(path, advice, f"no {', '.join(keys)} in it")
+    return arrays
+
+
+def broken(path, advice, reason):
+    """The error that tells of a file that is empty, cut short or something else."""
+    reason = str(reason).strip().split("\n")[0] or type(reason).__name__
+    return ValueError(f"{path} is empty, cut short or of another kind ({reason}): {advice}")
 
 
 def find_file(spec, data_dir=None):

@@ -7,18 +7,19 @@ import json
 import os
 import pathlib
 import shutil
-import uuid
 
 import keras
 import tensorflow as tf
 
 import valen_tf
 from valen_tf.checks import COUNT, require
+from valen_tf.data import files, locks
 from valen_tf.export import requests
 from valen_tf.export.signatures import resources
 from valen_tf.export.signatures import signatures as make_signatures
 from valen_tf.model.classifier import check_classifier
 
+_WAIT = 600  # seconds, for another export into the same folder
 _NO_ANSWER = (
     "A row with a NaN or infinite feature, or whose logits overflow, gets NaN for numbers, -1 for class "
     "indices and an empty class name."
@@ -30,7 +31,7 @@ def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, 
 
     Beside the model itself, `assets.extra` holds `tf_serving_warmup_requests`, with which TF Serving
     warms up before it answers, and `metadata.json`. Until all is written it stands in a hidden folder
-    beside, which servers ignore and which a killed process leaves behind.
+    beside, which servers ignore; what a killed process left there, the next export removes.
 
     Args:
         classifier: A built Keras model from features to logits.
@@ -65,7 +66,7 @@ def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise taken
     write = _prepare(classifier, class_names, top_k, warm_up, metadata)
-    with _scratch_folder(folder.parent, folder.name) as scratch:
+    with _scratch_folder(folder) as scratch:
         write(scratch, model_name=folder.absolute().parent.name)
         if not _rename(scratch, folder):
             raise taken
@@ -76,7 +77,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
     """As `saved_model`, into the next version folder of a base folder: `base/1`, `base/2`, ...
 
     The number is one more than the highest there, as servers serve the highest. Exports into one base
-    folder at the same time get different numbers.
+    folder at the same time wait for each other.
 
     Args:
         classifier: A built Keras model from features to logits.
@@ -98,7 +99,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
     """
     base = pathlib.Path(base)
     write = _prepare(classifier, class_names, top_k, warm_up, metadata)
-    with _scratch_folder(base, "version") as scratch:
+    with _scratch_folder(base / "version") as scratch:
         write(scratch, model_name=base.absolute().name)
         while True:
             names = [path.name for path in base.iterdir()]
@@ -161,20 +162,23 @@ def _describe(source, class_names, signatures, top_k, metadata):
 
 
 @contextlib.contextmanager
-def _scratch_folder(parent, name):
+def _scratch_folder(folder):
     """A folder that servers ignore, as its name is no number; gone if an error ends the block."""
-    scratch = parent / f".{name}.{uuid.uuid4().hex}.partial"
-    scratch.mkdir(parents=True)  # not by tempfile, whose folders only their owner can read
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with locks.claimed_file(folder, "exporting", wait=_WAIT):
+        scratch = locks.scratch(folder.with_name(f".{folder.name}"))
+        scratch.mkdir(parents=True)  # not by tempfile, whose folders only their owner can read
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _rename(scratch, folder):
     """Whether the folder now has its name; False if something else has it."""
+    files.sync_all(scratch)
     try:
         os.rename(scratch, folder)
+        files.sync(folder.parent)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             return False

@@ -1,11 +1,10 @@
 """TFLite files of what is served."""
 
-import os
 import pathlib
-import uuid
 
 import tensorflow as tf
 
+from valen_tf.data import files, locks
 from valen_tf.export import signatures
 
 
@@ -31,18 +30,15 @@ def tflite(served, folder):
         ['serving_default.tflite', 'top_k.tflite']
     """
     folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {}
+    paths = {}
     for signature in signatures.SIGNATURES:
         # One converter each: of several signature keys it would silently keep the first.
         converter = tf.lite.TFLiteConverter.from_saved_model(
             str(served), signature_keys=[signature]
         )
-        files[signature] = folder / f"{signature}.tflite"
-        scratch = folder / f".{signature}.{uuid.uuid4().hex}.partial"
-        try:
-            scratch.write_bytes(converter.convert())
-            os.replace(scratch, files[signature])
-        finally:
-            scratch.unlink(missing_ok=True)
-    return files
+        paths[signature] = folder / f"{signature}.tflite"
+        with locks.claimed_file(paths[signature], "exporting", wait=600):
+            files.write(
+                paths[signature], lambda path, made=converter: path.write_bytes(made.convert())
+            )
+    return paths

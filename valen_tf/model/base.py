@@ -12,7 +12,7 @@ from valen_tf.data import forms
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.model import state
 from valen_tf.model.classifier import check_classifier, computes_in_float16
-from valen_tf.model.keras_hooks import KerasHooks
+from valen_tf.model.keras_hooks import KerasHooks, apply
 from valen_tf.model.memory import Memory
 
 # Epochs before the classifier has a say in how good the annotators are: at first it knows nothing.
@@ -152,7 +152,7 @@ class PartialLabelModel(KerasHooks):
         """Each optimizer updates its variables; while the model warms up, only the classifier's."""
         if self.warming_up:
             variables = self.classifier.trainable_variables
-            self.optimizer.apply(tape.gradient(loss, variables), variables)
+            apply(self.optimizer, tape.gradient(loss, variables), variables)
             return
         gradients = tape.gradient(loss, [update.variables for update in self.updates])
         # Keras's loss scaling is the classifier's: further networks compute in float32.
@@ -160,7 +160,7 @@ class PartialLabelModel(KerasHooks):
         for update, group in zip(self.updates, gradients, strict=True):
             if update.optimizer is not self.optimizer:
                 group = [gradient / scale for gradient in group]
-            update.optimizer.apply(group, update.variables)
+            apply(update.optimizer, group, update.variables)
 
     def check_terms(self, terms):
         """Refuses what `objective` gave, unless it has the form that the step relies on."""
@@ -271,6 +271,11 @@ class PartialLabelModel(KerasHooks):
                 "`PartialLabelDataset.from_answers`. Received: a model without answers"
             )
         return self._answers.quality(self.label_distributions())
+
+    @property
+    def repeats_features(self):
+        """Whether the training data have the same features whenever they are read."""
+        return isinstance(self._training_data, forms.Batches) and not self._training_data.functions
 
     def set_batch_order(self):
         """Makes the next pass over the training data that of the current epoch, also in a resumed run."""

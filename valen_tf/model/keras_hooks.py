@@ -11,7 +11,14 @@ outside of this file may use a name of Keras that begins with an underscore.
     _loss_tracker                 the metric "loss"
     _flatten_layers               a model's layers, nested ones too
     _keras_history, _inbound_nodes   the operation that a symbolic tensor came out of, and its inputs
+    _all_reduce_sum_gradients     an optimizer's sum of gradients over the replicas
+
+And of TensorFlow:
+
+    _omit_frequent_tracing_warning    of a `tf.function`
 """
+
+import types
 
 import keras
 import tensorflow as tf
@@ -57,7 +64,7 @@ class KerasHooks(keras.Model):
 
     def _make_function(self, step_function):
         if self._distribute_strategy is None:
-            return super()._make_function(step_function)
+            return _of_this_model(super()._make_function(step_function))
         # Keras averages the replicas' logs here, which fails across machines. Those of one replica serve
         # to show: an epoch's are read from the metrics, which know all replicas.
         strategy = self.distribute_strategy
@@ -70,10 +77,56 @@ class KerasHooks(keras.Model):
 
         return step if self.run_eagerly else tf.function(step, reduce_retracing=True)
 
+    def make_predict_function(self, force=False):
+        """As Keras's."""
+        super().make_predict_function(force=force)
+        return _of_this_model(self.predict_function)
+
     def _get_metrics_result_or_logs(self, logs):
         # Keras falls back on the mean of the replicas' last logs where a step leaves a metric out.
         results = self.get_metrics_result()
         return {name: results.get(name, value) for name, value in logs.items()}
+
+
+def _of_this_model(function):
+    """Lets every model trace its loops without a warning; returns the function.
+
+    The loops of all models have the same code, by which TensorFlow counts tracings: it takes the fifth
+    model for one that is traced again and again.
+    """
+    inside = function
+    if hasattr(function, "python_function"):
+        function._omit_frequent_tracing_warning = True
+        inside = function.python_function
+    for cell in getattr(inside, "__closure__", None) or ():
+        inner = cell.cell_contents
+        if isinstance(inner, types.FunctionType) or hasattr(inner, "python_function"):
+            _of_this_model(inner)
+    return function
+
+
+def apply(optimizer, gradients, variables):
+    """As `optimizer.apply`, where there is one replica without a sum over replicas.
+
+    Keras wraps the sum in a gradient of its own. TensorFlow registers the gradient for the life of the
+    process, and with it keeps the graph of every step that was ever traced: megabytes of each model.
+    """
+    if tf.distribute.has_strategy():
+        optimizer.apply(gradients, variables)
+        return
+    inner = getattr(optimizer, "inner_optimizer", optimizer)  # of a `LossScaleOptimizer`
+    inner._all_reduce_sum_gradients = _as_they_are
+    try:
+        optimizer.apply(gradients, variables)
+    finally:
+        del inner._all_reduce_sum_gradients
+
+
+def _as_they_are(pairs):
+    gradients, variables = zip(*pairs, strict=True)
+    if any(not tf.is_tensor(gradient) for gradient in gradients):
+        return list(pairs)  # a variable without a gradient, or slices of one
+    return list(zip(tf.identity_n(gradients), variables, strict=True))
 
 
 def all_layers(model):

@@ -1,5 +1,7 @@
 """Everything that training changes, as arrays: to resume a run, to save a whole model."""
 
+import warnings
+
 import keras
 import numpy as np
 
@@ -29,12 +31,7 @@ def training_state(model):
 
 def set_training_state(model, state):
     """Puts back what `training_state` gave, for the training data that it was taken on."""
-    known = state.get("table_candidates")
-    if known is not None and not np.array_equal(known, model.memory["candidates"].numpy()):
-        raise ValueError(
-            "`state` must be that of a run on the same training data. Received: the state of a run "
-            "on other candidate sets"
-        )
+    _check_data(model, state)
     variables = _trained(model)
     ours = {f"variable_{position}": variable.shape for position, variable in enumerate(variables)}
     theirs = {key: state[key].shape for key in state if key.startswith("variable_")}
@@ -45,6 +42,24 @@ def set_training_state(model, state):
     for position, variable in enumerate(variables):
         variable.assign(state[f"variable_{position}"])
     set_extra_state(model, state)
+
+
+def _check_data(model, state):
+    """Refuses the state of a run on other candidate sets or features than those that the model has met."""
+    rule = "`state` must be that of a run on the same training data. Received: the state of a run on other "
+    known = state.get("table_candidates")
+    if known is not None and not np.array_equal(known, model.memory["candidates"].numpy()):
+        raise ValueError(rule + "candidate sets")
+    known = state.get("table_fingerprint")
+    if known is None or known == model.memory["fingerprint"].numpy():
+        return
+    if model.repeats_features:
+        raise ValueError(rule + "features")
+    warnings.warn(
+        "The features are not those that the training began with. This is as it should be where the data "
+        "are augmented at random, and else a sign of other data.",
+        stacklevel=2,
+    )
 
 
 def _random_states(model):

@@ -3,12 +3,14 @@
 import inspect
 import json
 import pathlib
-import zipfile
 
 import numpy as np
 
 from valen_tf.checks import require
+from valen_tf.data.files import broken, read_arrays
 from valen_tf.methods import enhances_labels, find, is_classical
+
+_ANEW = "delete {path}; the `valen-tf train` of this run makes it anew."
 
 
 def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=False, further=()):
@@ -160,17 +162,17 @@ class Estimator:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
+        keys = ("method", "settings", "scaler", "examples")
+        values = read_arrays(pathlib.Path(path), _ANEW.format(path=path), keys)
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                values = dict(stored)
             estimator = find(str(values["method"]))(**json.loads(str(values["settings"])))
             scaler = StandardScaler()
             scaler.mean_, scaler.scale_, scaler.var_ = values["scaler"]
-            scaler.n_samples_seen_ = values["examples"].item()
-            scaler.n_features_in_ = len(scaler.mean_)
-            _set_state(estimator, values)
-        except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is not a model of a classical method: {error}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise broken(path, _ANEW.format(path=path), error) from error
+        scaler.n_samples_seen_ = values["examples"].item()
+        scaler.n_features_in_ = len(scaler.mean_)
+        _set_state(estimator, values)
         return cls(make_pipeline(scaler, estimator))
 
 
@@ -183,13 +185,23 @@ def _set_state(estimator, values):
             setattr(estimator, name, value.item() if value.ndim == 0 else value)
 
 
+def has_model(folder):
+    """Whether a run left a model in its folder."""
+    return any((folder / f"model{ending}").exists() for ending in (".keras", ".npz"))
+
+
 def open_model(folder):
     """The model that a finished run left in its folder."""
     import valen_tf as vt
 
     folder = pathlib.Path(folder)
-    if (folder / "model.keras").exists():
-        return vt.load_model(folder / "model.keras")
+    path = folder / "model.keras"
+    if path.exists():
+        try:
+            return vt.load_model(path)
+        # Keras has an error of another kind for every way in which a file can be wrong.
+        except Exception as error:
+            raise broken(path, _ANEW.format(path=path), error) from error
     if (folder / "model.npz").exists():
         return Estimator.load(folder / "model.npz")
     if (folder / "model.joblib").exists():

@@ -1,6 +1,5 @@
 """One run: train into a folder, continue it after a kill, evaluate it, predict with it."""
 
-import json
 import pathlib
 import shutil
 import time
@@ -8,12 +7,13 @@ import time
 import numpy as np
 import yaml
 
-from valen_tf.data.files import write, write_json
+from valen_tf.data import locks
+from valen_tf.data.files import broken, read_json, write, write_json
 from valen_tf.data.harmless import check_folder, write_csv
 from valen_tf.methods import card, check_settings, own_name
-from valen_tf.runs.building import fit, open_model
+from valen_tf.runs.building import fit, has_model, open_model
 from valen_tf.runs.config import read_config
-from valen_tf.runs.sources import prepare, read_csv, read_features
+from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_features
 
 
 def train(config, folder, *, report=print):
@@ -22,7 +22,7 @@ def train(config, folder, *, report=print):
     The folder holds `config.yaml`, `history.json`, `model.keras` (of a classical method `model.npz`),
     `label_distributions.csv` if the method recovers any, `schema.json` and, when all is done,
     `summary.json`. A run that was killed continues when it is started again with the same folder and
-    config; a finished one is not run again.
+    config; a finished one is not run again. While a process trains in the folder, no other one can.
 
     Args:
         config: A `Config`.
@@ -32,18 +32,28 @@ def train(config, folder, *, report=print):
     Returns:
         The summary, a dict.
     """
-    from valen_tf import metrics
-
     check_names(config)
     folder = pathlib.Path(folder)
-    _check_folder(folder, config)
-    finished = folder / "summary.json"
-    if finished.exists():
-        report(f"{folder} holds this run already; nothing to do.")
-        return json.loads(finished.read_text())
+    with locks.claimed(folder, "training"):
+        return _train(config, folder, report)
 
+
+def _train(config, folder, report):
+    from valen_tf import metrics
+
+    _check_folder(folder, config)
     started = time.perf_counter()
-    data = prepare(config)
+    source = load(config)
+    schema = _check_data(folder, source, config)
+    finished = folder / "summary.json"
+    if finished.exists() and has_model(folder):
+        report(f"{folder} holds this run already; nothing to do.")
+        if not (folder / "schema.json").exists():
+            write_json(folder / "schema.json", schema)
+        shutil.rmtree(folder / "state", ignore_errors=True)  # a kill may have left it
+        return read_summary(folder)
+
+    data = corrupted(source, config)
     train_part, test = data.train, data.test
     report(
         f"{len(train_part)} training examples, {train_part.num_classes} classes, "
@@ -52,7 +62,7 @@ def train(config, folder, *, report=print):
     # The folder is taken only now, when nothing in the config or the data can be wrong any more.
     stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
     write(folder / "config.yaml", lambda path: path.write_text(stored))
-    write_json(folder / "schema.json", data.schema)
+    write_json(folder / "schema.json", schema)
     model, history = _fit(config, config.method, train_part, test, folder)
     ending = getattr(model, "suffix", ".keras")
     write(folder / f"model{ending}", model.save)
@@ -86,9 +96,8 @@ def evaluate(folder, csv=None):
     """
     folder, config, model = open_run(folder)
     if csv is None:
-        return scores(model, prepare(config).test)
-    schema = json.loads((folder / "schema.json").read_text())
-    return scores(model, read_csv(config, csv, schema))
+        return scores(model, _held_out(folder, config))
+    return scores(model, read_csv(config, csv, read_schema(folder)))
 
 
 def predict(folder, csv=None, output=None):
@@ -106,9 +115,9 @@ def predict(folder, csv=None, output=None):
     import pandas
 
     folder, config, model = open_run(folder)
-    schema = json.loads((folder / "schema.json").read_text())
+    schema = read_schema(folder)
     if csv is None:
-        features = prepare(config).test.features
+        features = _held_out(folder, config).features
     else:
         features = read_features(csv, schema)
     probabilities = model.predict(features, verbose=0)
@@ -152,15 +161,61 @@ def _check_folder(folder, config):
     check_folder(folder, "state")
     stored = folder / "config.yaml"
     if stored.exists():
-        if read_config(stored) != config:
+        if _read_stored(stored) != config:
             raise ValueError(
                 f"{folder} holds a run of another config (see {stored.name} in it): choose another "
                 "folder with --out, or delete it to start again."
             )
-    elif folder.exists() and any(folder.iterdir()):
+    elif not all(map(locks.is_ours, folder.iterdir())):
         raise ValueError(
             f"{folder} is not empty and not a run folder: choose another one with --out."
         )
+
+
+def _read_stored(path):
+    """The config that `train` wrote; of a file that was cut short, the last key is missing."""
+    advice = f"delete the folder {path.parent}, and train again."
+    try:
+        values = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise broken(path, advice, error) from error
+    if not isinstance(values, dict) or "seed" not in values:
+        raise broken(path, advice, "no seed, which ends the file")
+    return read_config(path)
+
+
+def _check_data(folder, source, config):
+    """Refuses other data than those that the folder's run has begun with; returns the schema."""
+    schema = {**source.schema, "fingerprint": fingerprint(source, config)}
+    if (folder / "schema.json").exists():
+        known = read_schema(folder).get("fingerprint")  # runs of earlier versions have none
+        if known not in (None, schema["fingerprint"]):
+            raise ValueError(
+                f"The data are not those that the run in {folder} was trained on: features, candidate "
+                "sets, labels or the clean network have changed. Bring the former data back, or train in "
+                "another folder."
+            )
+    return schema
+
+
+def _held_out(folder, config):
+    """The run's test part, unless the data have changed since."""
+    source = load(config)
+    _check_data(folder, source, config)
+    return source.test
+
+
+def read_schema(folder):
+    """What a run knows of its data's form."""
+    path = folder / "schema.json"
+    keys = ("class_names", "feature_shape", "feature_columns")
+    return read_json(path, f"delete {path}; the `valen-tf train` of this run makes it anew.", keys)
+
+
+def read_summary(folder):
+    """The scores that a run ended with."""
+    path = folder / "summary.json"
+    return read_json(path, f"delete {path}; the same `valen-tf train` makes it anew.", ["seconds"])
 
 
 def open_run(folder):
@@ -168,7 +223,7 @@ def open_run(folder):
     folder = pathlib.Path(folder)
     check_folder(folder)
     model = open_model(folder)
-    return folder, read_config(folder / "config.yaml"), model
+    return folder, _read_stored(folder / "config.yaml"), model
 
 
 def _write_distributions(path, distributions, data):

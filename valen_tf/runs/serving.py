@@ -1,10 +1,8 @@
 """From a finished run to what is served."""
 
-import json
-
 from valen_tf.checks import COUNT
 from valen_tf.methods import is_classical
-from valen_tf.runs.running import open_run
+from valen_tf.runs.running import open_run, read_schema, read_summary
 
 
 def export(folder, base, *, top_k=5, tflite=None):
@@ -30,8 +28,8 @@ def export(folder, base, *, top_k=5, tflite=None):
             f"A SavedModel is that of a network; {config.method} is a scikit-learn estimator, kept as "
             f"{folder / 'model.npz'}. Received: a run of {config.method}"
         )
-    schema = json.loads((folder / "schema.json").read_text())
-    summary = folder / "summary.json"
+    schema = read_schema(folder)
+    finished = (folder / "summary.json").exists()
     version = vt.export.new_version(
         model.classifier,
         base,
@@ -42,7 +40,7 @@ def export(folder, base, *, top_k=5, tflite=None):
             "epochs_trained": model.epochs_trained,
             "feature_columns": schema["feature_columns"],
             "config": config.to_dict(),
-            "scores": json.loads(summary.read_text()) if summary.exists() else None,
+            "scores": read_summary(folder) if finished else None,
         },
     )
     if tflite is not None:

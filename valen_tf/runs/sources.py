@@ -3,12 +3,15 @@
 import contextlib
 import dataclasses
 import functools
+import hashlib
+import os
 import pathlib
 import zipfile
 
 import numpy as np
 
 from valen_tf.checks import require, shortened
+from valen_tf.data import mapped
 from valen_tf.data.harmless import check_file
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 
@@ -31,6 +34,11 @@ def prepare(config):
     Returns:
         A `Prepared`.
     """
+    return corrupted(load(config), config)
+
+
+def load(config):
+    """As `prepare`, without the corruption, which may take as long as a training."""
     from valen_tf.data import sets as datasets
 
     source = config.data
@@ -43,14 +51,54 @@ def prepare(config):
     if source.examples is not None and source.examples < len(train_part):
         some = np.random.default_rng(config.seed).permutation(len(train_part))[: source.examples]
         train_part = train_part.take(some)
-    if source.corruption is not None and source.csv is None and train_part.average_candidates == 1:
-        train_part = _corrupted(train_part, config)
     schema = {
         "class_names": list(train_part.class_names or map(str, range(train_part.num_classes))),
         "feature_shape": list(train_part.feature_shape),
         "feature_columns": columns,
     }
     return Prepared(train_part, test, schema)
+
+
+def corrupted(data, config):
+    """The data with candidate sets drawn, where the config asks for it and they bring none."""
+    if not _is_corrupted(data.train, config):
+        return data
+    return dataclasses.replace(data, train=_corrupted(data.train, config))
+
+
+def _is_corrupted(train_part, config):
+    source = config.data
+    own = source.corruption is None or source.csv is not None
+    return not own and train_part.average_candidates == 1
+
+
+def fingerprint(data, config):
+    """A checksum of all that a training depends on beside its config.
+
+    Args:
+        data: What `load` gave: the features, candidate sets and labels of both parts count.
+        config: A `Config`, which may name a clean network: its file counts as well.
+
+    Returns:
+        The checksum, in hexadecimal.
+    """
+    network = config.data.clean_network
+    if network is None or not (_is_corrupted(data.train, config) and os.path.exists(network)):
+        return checksum(data.train, data.test)
+    return checksum(data.train, data.test, network)
+
+
+def checksum(*parts):
+    """A checksum of data sets, by their features, candidate sets and labels, and of files."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, str):
+            digest.update(pathlib.Path(part).read_bytes())
+            continue
+        for values in (part.features, part.candidates, part.labels):
+            for block in () if values is None else mapped.blocks(values):
+                digest.update(np.ascontiguousarray(block))
+    return digest.hexdigest()
 
 
 def _parts(dataset, config):

@@ -1,5 +1,6 @@
 """A search from its first trial to its results in a folder, alone or as one of several processes."""
 
+import contextlib
 import os
 import pathlib
 import time
@@ -9,10 +10,11 @@ import keras_tuner
 import yaml
 
 from valen_tf.checks import COUNT, one_of
-from valen_tf.data.files import write
+from valen_tf.data import files, locks
 from valen_tf.data.harmless import write_csv
 from valen_tf.runs.running import check_names
-from valen_tf.tuning import spaces
+from valen_tf.runs.sources import checksum
+from valen_tf.tuning import oracles, spaces
 from valen_tf.tuning.hypermodel import HyperModel
 from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_frame
 
@@ -71,15 +73,23 @@ def search(
             f"has none. Received: {tuner!r} for {hypermodel.config.method}"
         )
     folder = pathlib.Path(folder)
-    _check_folder(folder, hypermodel, tuner, objective)
-    searcher = _searcher(tuner, hypermodel, objective, trials, folder, report)
+    # Workers write to the folder of their chief, who has the lock.
+    with contextlib.nullcontext() if _is_worker() else locks.claimed(folder, "tuning"):
+        _check_folder(folder, hypermodel, tuner, objective)
+        searcher = _searcher(tuner, hypermodel, objective, trials, folder, report)
+        _run(searcher, folder, report)
+    return searcher
+
+
+def _run(searcher, folder, report):
+    """Searches, and writes what was found."""
     with warnings.catch_warnings():
         # Of KerasTuner's Gaussian process, whose bounds nobody can set.
         warnings.filterwarnings("ignore", "The optimal value found for dimension")
         searcher.search()
     if _is_worker():
         report("This worker is done; the chief writes the results.")
-        return searcher
+        return
     frame = trials_frame(searcher)
     if not (frame["status"] == "COMPLETED").any():
         raise ValueError(
@@ -87,9 +97,8 @@ def search(
         )
     write_csv(folder / "trials.csv", frame)
     best = yaml.safe_dump(best_config(searcher).to_dict(), sort_keys=False)
-    write(folder / "best.yaml", lambda path: path.write_text(best))
-    plot_trials(frame, hypermodel.space, folder / "trials")
-    return searcher
+    files.write(folder / "best.yaml", lambda path: path.write_text(best))
+    plot_trials(frame, searcher.hypermodel.space, folder / "trials")
 
 
 def check(config, *, trials, tuner, objective, space):
@@ -104,7 +113,27 @@ def check(config, *, trials, tuner, objective, space):
 
 
 class _Ours:
-    """What we add to KerasTuner's tuners: lines of progress, failures shown, classical methods."""
+    """What we add to KerasTuner's tuners: whole files, progress, failures shown, classical methods."""
+
+    def __init__(self, oracle, hypermodel, folder, report):
+        self.report = report
+        # Not that of the tuner itself, which would make an oracle of its own.
+        keras_tuner.Tuner.__init__(
+            self, oracle, hypermodel, directory=str(folder), project_name="keras_tuner"
+        )
+
+    def save(self):
+        if not _is_worker():
+            self.oracle.save()
+        files.write_json(pathlib.Path(self._get_tuner_fname()), self.get_state())
+
+    def reload(self):
+        if not _is_worker():
+            self.oracle.reload()
+
+    def on_search_begin(self):
+        super().on_search_begin()
+        self.save()  # so that already the first trial is continued
 
     def run_trial(self, trial, *arguments, **options):
         if not self.hypermodel.is_classical:
@@ -129,6 +158,7 @@ class _Ours:
         self._started = time.perf_counter()
 
     def on_trial_end(self, trial):
+        files.sync_all(pathlib.Path(self.get_trial_dir(trial.trial_id)))  # before it counts as done
         super().on_trial_end(trial)
         seconds = time.perf_counter() - self._started
         if trial.status != "COMPLETED":
@@ -149,16 +179,14 @@ def _searcher(name, hypermodel, objective, trials, folder, report):
     }[name]
     config = hypermodel.config
     size = {"max_epochs": config.training.epochs} if name == "hyperband" else {"max_trials": trials}
-    searcher = type(base.__name__, (_Ours, base), {"report": staticmethod(report)})(
-        hypermodel,
+    oracle = oracles.make(
+        name,
         objective=keras_tuner.Objective(f"val_{objective}", "max"),
         seed=config.seed + 1,  # KerasTuner takes 0 for none
-        directory=str(folder),
-        project_name="keras_tuner",
         **size,
     )
-    searcher.oracle.verbose = 0  # the lines are ours
-    return searcher
+    oracle.verbose = 0  # the lines are ours
+    return type(base.__name__, (_Ours, base), {})(oracle, hypermodel, folder, report)
 
 
 def _check_folder(folder, hypermodel, tuner, objective):
@@ -168,19 +196,35 @@ def _check_folder(folder, hypermodel, tuner, objective):
         "space": {key: list(bounds) for key, bounds in hypermodel.space.items()},
         "tuner": tuner,
         "objective": objective,
+        "data": checksum(
+            hypermodel.train, hypermodel.validation
+        ),  # searches of earlier versions have none
         "examples": [len(hypermodel.train), len(hypermodel.validation)],
     }
     stored = folder / "search.yaml"
     if stored.exists():
-        if yaml.safe_load(stored.read_text()) != ours:
+        known = _read_stored(stored)
+        if known != {key: ours[key] for key in known if key in ours}:
             raise ValueError(
-                f"{folder} holds another search (see search.yaml in it): choose another folder, or "
-                "delete it to start again."
+                f"{folder} holds another search (see search.yaml in it), or a search on other data: choose "
+                "another folder, or delete it to start again."
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not all(map(locks.is_ours, folder.iterdir())):
         raise ValueError(f"{folder} is not empty and holds no search: choose another folder.")
-    write(stored, lambda path: path.write_text(yaml.safe_dump(ours, sort_keys=False)))
+    files.write(stored, lambda path: path.write_text(yaml.safe_dump(ours, sort_keys=False)))
+
+
+def _read_stored(path):
+    """What `search.yaml` says; of a file that was cut short, the end is missing."""
+    advice = f"delete the folder {path.parent}, and search again."
+    try:
+        values = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise files.broken(path, advice, error) from error
+    if not isinstance(values, dict) or "examples" not in values:
+        raise files.broken(path, advice, "no number of examples, which ends the file")
+    return values
 
 
 def _is_worker():

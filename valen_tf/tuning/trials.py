@@ -1,5 +1,6 @@
 """What a search found: its trials as a table and a plot, and the best config."""
 
+from valen_tf.data import files
 from valen_tf.tuning.spaces import replaced
 
 
@@ -56,8 +57,8 @@ def plot_trials(frame, space, stem):
             *done[keys].iloc[0], "*", color="red", markersize=16, fillstyle="none", label="best"
         )
         figure.legend(loc="outside upper left")  # inside it would hide trials
-    for ending in ("png", "svg"):
-        figure.savefig(stem.with_suffix(f".{ending}"))
+    for ending in (".png", ".svg"):
+        files.write(stem.with_suffix(ending), figure.savefig)
 
 
 def _best_epoch(trial):

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pandas
 
+from valen_tf.data import files
 from valen_tf.methods import own_name
 from valen_tf.papers.valen2021 import charts, figures, paper
 from valen_tf.papers.valen2021.records import PAPER_SCHEDULE, arrays, method_place
@@ -46,8 +47,7 @@ class Page:
     def file(self, name, text):
         """Writes a text; returns the link."""
         path = self.assets / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        files.write(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
         return self.link(path)
 
 

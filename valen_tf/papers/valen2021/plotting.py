@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from valen_tf.checks import require
+from valen_tf.data import files
 
 # Okabe and Ito's palette, which the colour-blind can tell apart, without its yellow.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
@@ -69,10 +70,10 @@ def names(class_names, num_classes):
 def save(figure, stem):
     """Writes a figure as SVG and PNG; returns the two paths."""
     stem = pathlib.Path(stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     # Not `with_suffix`, which would cut a name at its last dot.
     paths = tuple(stem.with_name(stem.name + suffix) for suffix in (".svg", ".png"))
     # Without date and version of the program, the same figure is the same file.
-    figure.savefig(paths[0], metadata={"Date": None, "Creator": None})
-    figure.savefig(paths[1], dpi=160, metadata={"Software": None})
+    svg, png = {"Date": None, "Creator": None}, {"Software": None}
+    files.write(paths[0], lambda scratch: figure.savefig(scratch, metadata=svg))
+    files.write(paths[1], lambda scratch: figure.savefig(scratch, dpi=160, metadata=png))
     return paths

@@ -2,11 +2,9 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import functools
 import hashlib
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -14,8 +12,8 @@ import time
 
 import numpy as np
 
-from valen_tf.data.files import write, write_json
-from valen_tf.data.harmless import check_folder
+from valen_tf.data import locks
+from valen_tf.data.files import broken, read_json, write, write_json
 from valen_tf.methods import card, is_classical, own_name
 from valen_tf.papers.valen2021 import paper, records
 from valen_tf.runs.config import Config, config_from, effective
@@ -38,15 +36,20 @@ def execute(run, folder):
     """
     folder = pathlib.Path(folder)
     path = _path(run, folder)
-    with _claimed(folder / "running" / f"{run.name}.lock") as claimed:
-        if not claimed:
+    with locks.locked(folder / "running" / f"{run.name}.lock", "training") as lock:
+        if lock is None:
             return None
+        states = [folder / "running" / f"{run.name}{ending}" for ending in (".npz", ".select.npz")]
+        for file in (path, *states):
+            locks.sweep_file(file)
         if _stored(run, folder) is None:
             record, arrays = _train(run, folder)
             write(path.with_suffix(".npz"), lambda scratch: np.savez_compressed(scratch, **arrays))
             write_json(path, records.check(record))
         if not is_done(run, folder):
             write_json(path, records.check(_selected(run, folder, _stored(run, folder))))
+        for file in states:  # only now, when the record is there
+            file.unlink(missing_ok=True)
     return _stored(run, folder)
 
 
@@ -77,7 +80,8 @@ def _stored(run, folder):
     """The run's record as it was written, in a file of its own or in that of its table, or none."""
     path = _path(run, folder)
     if path.exists():
-        stored = json.loads(path.read_text())
+        advice = f"delete {path}; the same command runs it again."
+        stored = read_json(path, advice, records.KEYS)
     else:
         path = pathlib.Path(folder) / "records" / f"{run.table}.jsonl"
         known = records.packed(path)
@@ -161,7 +165,6 @@ def _train(run, folder):
         arrays.update(_shown(distributions, data.train))
     record["seconds"] = round(time.perf_counter() - started, 2)
     record["peak_gigabytes"] = _peak()
-    state.unlink(missing_ok=True)
     return record, arrays
 
 
@@ -205,7 +208,6 @@ def _selected(run, folder, record):
             "score": scores[epoch],
             "accuracy": history["test_accuracy"][epoch],
         }
-    state.unlink(missing_ok=True)
     return {
         **record,
         "selected": chosen,
@@ -248,19 +250,33 @@ def _shown(distributions, train_part, most=2000):
 
 def _prepared(config, folder):
     """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
-    from valen_tf.runs.sources import prepare
-
     check_folder(folder, "candidates", "running")
     path = _candidates_file(config, folder)
-    if path.exists():
-        plain = dataclasses.replace(config.data, corruption=None)
-        data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
-        candidates = np.load(path, allow_pickle=False)
-        train_part = dataclasses.replace(data.train, candidates=candidates)
-        return dataclasses.replace(data, train=train_part)
+    if not path.exists():
+        # Two runs of one trial need the same sets: the second waits, as drawing them may take minutes.
+        with locks.claimed_file(path, "drawing candidate sets", wait=3600):
+            if not path.exists():
+                return _drawn(config, path)
+    plain = dataclasses.replace(config.data, corruption=None)
+    data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
+    train_part = dataclasses.replace(data.train, candidates=_read_candidates(path))
+    return dataclasses.replace(data, train=train_part)
+
+
+def _drawn(config, path):
+    from valen_tf.runs.sources import prepare
+
     data = prepare(config)
     write(path, lambda scratch: np.save(scratch, data.train.candidates))
     return data
+
+
+def _read_candidates(path):
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        advice = f"delete {path}; the same command draws the candidate sets again."
+        raise broken(path, advice, error) from error
 
 
 def _candidates_file(config, folder):
@@ -344,17 +360,3 @@ def _peak():
             if line.startswith("VmHWM"):
                 return round(int(line.split()[1]) / 2**20, 2)
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
-
-
-@contextlib.contextmanager
-def _claimed(path):
-    """Whether this process has the file's lock, which a killed process leaves behind open."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        file.write(f"{os.getpid()}\n")
-        yield True

@@ -35,11 +35,10 @@ import json
 import pathlib
 import re
 
-import numpy as np
-
 from valen_tf import methods
 from valen_tf.checks import require
-from valen_tf.data.files import write
+from valen_tf.data import locks
+from valen_tf.data.files import broken, read_arrays, write
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 from valen_tf.papers.valen2021 import paper
 
@@ -176,8 +175,12 @@ def packed(path):
 @functools.lru_cache(maxsize=16)
 def _lines(path, modified):
     """As `packed`; a grid asks for the same file for every run."""
-    found = map(json.loads, path.read_text().splitlines())
-    return {name_of(record): record for record in found}
+    try:
+        found = list(map(json.loads, path.read_text().splitlines()))
+        return {name_of(record): record for record in found}
+    except (ValueError, TypeError, KeyError) as error:
+        advice = "bring it back from a copy, or delete it to run its table again."
+        raise broken(path, advice, error) from error
 
 
 def pack(folder):
@@ -192,6 +195,11 @@ def pack(folder):
         The number of records.
     """
     folder = pathlib.Path(folder)
+    with locks.claimed(folder, "packing records"):
+        return _pack(folder)
+
+
+def _pack(folder):
     found = {}
     for path in folder.glob("*.jsonl"):
         found |= {name: check(record) for name, record in packed(path).items()}
@@ -232,8 +240,7 @@ def arrays(record):
     path = record["file"].with_suffix(".npz")
     if not path.exists():
         return {}
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
+    return read_arrays(path, f"delete {path} and the record beside it, and run it again.")
 
 
 def accuracy(record, rule="last"):

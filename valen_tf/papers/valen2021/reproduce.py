@@ -5,6 +5,7 @@ import pathlib
 import time
 
 from valen_tf.checks import COUNT, optional, require
+from valen_tf.data import locks
 from valen_tf.data.files import write
 from valen_tf.data.sets import SPECS
 from valen_tf.data.sets.registry import TRAINED_NETWORK
@@ -73,7 +74,9 @@ def reproduce(
                 _summarize(out)
     if failures and len(failures) == len(todo) == len(wanted):
         raise ValueError(f"All {len(failures)} runs failed; see above.")
-    page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
+    with locks.claimed_file(out / "RESULTS.md", "writing results", wait=600):
+        locks.sweep((out / "figures").glob("*"))
+        page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
     if failures:
         raise ValueError(f"{len(failures)} failed, the first is {failures[0]}; see above.")
     return page
@@ -171,7 +174,8 @@ def _summarize(out):
         for name in paper.TABLES
         if any(record["table"] == name for record in found)
     ]
-    write(out / "summary.md", lambda path: path.write_text("\n\n".join(pages) + "\n"))
+    with locks.claimed_file(out / "summary.md", "writing a summary", wait=600):
+        write(out / "summary.md", lambda path: path.write_text("\n\n".join(pages) + "\n"))
 
 
 class _Bar:

@@ -10,6 +10,7 @@ import pandas
 
 from valen_tf import methods
 from valen_tf.checks import require
+from valen_tf.data import files
 from valen_tf.papers.valen2021 import figures, gallery, paper, ranks, tables, typeset
 from valen_tf.papers.valen2021.records import RULES, accuracy, clean_network, method_place, read
 from valen_tf.papers.valen2021.typeset import markdown_row, method_title, percent
@@ -54,8 +55,8 @@ def write(folder, path="RESULTS.md", assets=None):
         gallery.closer_look(records, page),
         _conditions(records),
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(section for section in sections if section), encoding="utf-8")
+    text = "\n".join(section for section in sections if section)
+    files.write(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
     return path
 
 
