@@ -14,6 +14,7 @@ import numpy as np
 
 from valen_tf.data import locks
 from valen_tf.data.files import broken, read_json, write, write_json
+from valen_tf.data.harmless import check_folder
 from valen_tf.methods import card, is_classical, own_name
 from valen_tf.papers.valen2021 import paper, records
 from valen_tf.runs.config import Config, config_from, effective
