@@ -168,11 +168,11 @@ class Estimator:
             estimator = find(str(values["method"]))(**json.loads(str(values["settings"])))
             scaler = StandardScaler()
             scaler.mean_, scaler.scale_, scaler.var_ = values["scaler"]
+            scaler.n_samples_seen_ = values["examples"].item()
+            scaler.n_features_in_ = len(scaler.mean_)
+            _set_state(estimator, values)
         except (KeyError, TypeError, ValueError) as error:
             raise broken(path, _ANEW.format(path=path), error) from error
-        scaler.n_samples_seen_ = values["examples"].item()
-        scaler.n_features_in_ = len(scaler.mean_)
-        _set_state(estimator, values)
         return cls(make_pipeline(scaler, estimator))
 
 
