@@ -45,7 +45,7 @@ def test_batches_of_the_model_give_the_whole_graphs_concentrations():
 def test_objective_is_the_papers_worked_out_in_numpy():
     dataset = blobs(60)
     model = trained(
-        dataset, compatibility_weight=0.7, label_weight=0.3, graph_weight=0.2, trust=0.3
+        dataset, compatibility_weight=0.7, label_weight=0.3, graph_weight=0.2, trust=0.6
     )
     index = np.array([3, 50, 17, 8, 29])
     candidates = dataset.candidates[index].astype(np.float64)
@@ -64,7 +64,7 @@ def test_objective_is_the_papers_worked_out_in_numpy():
     expected_log = digamma(alpha) - digamma(alpha.sum(axis=1, keepdims=True))
     mean = alpha / alpha.sum(axis=1, keepdims=True)
     inside = mean * candidates
-    target = 0.7 * confidence + 0.3 * inside / inside.sum(axis=1, keepdims=True)
+    target = 0.4 * confidence + 0.6 * inside / inside.sum(axis=1, keepdims=True)
     expected = {"classification": -(target * log_prediction).sum(axis=1)}
     expected["compatibility"] = 0.7 * -(confidence * expected_log).sum(axis=1)
     tau = 1 / (1 + np.exp(-model.decoder(d).numpy()))
@@ -149,7 +149,7 @@ def test_the_warm_up_does_not_see_the_withheld_candidate_sets():
 
 def test_label_distributions_are_what_the_classifier_was_last_trained_on():
     dataset = blobs(60)
-    model = vt.Valen(vt.networks.linear((3,), 3), trust=0.4)
+    model = vt.Valen(vt.networks.linear((3,), 3), trust=0.6)
     still = keras.optimizers.SGD(
         0.0
     )  # so that what was learned from is what can be asked afterwards
@@ -158,7 +158,7 @@ def test_label_distributions_are_what_the_classifier_was_last_trained_on():
     sets = tf.constant(dataset.candidates, tf.float32)
     own = vt.losses.confidence(model.classifier(dataset.features), sets)
     posterior = vt.losses.restrict(vt.dirichlet.mean(model.concentrations()), sets)
-    expected = 0.6 * own + 0.4 * posterior
+    expected = 0.4 * own + 0.6 * posterior
     np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
 
 
@@ -192,16 +192,22 @@ def test_on_the_features_the_target_is_a_mixture_and_the_trust_stays():
     np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_on_a_learned_embedding_the_target_is_a_product_and_the_trust_falls():
+@pytest.mark.parametrize(("learned", "trust"), [(True, 0.8), (True, 0.3), (False, 0.4)])
+def test_where_the_graph_is_not_the_better_judge_the_target_is_a_product_and_the_trust_falls(
+    learned, trust
+):
     dataset = blobs(60)
     sets = dataset.candidates
-    network = vt.networks.mlp((3,), 3, hidden_units=(4,), batch_normalization=False)
-    model = still(network, trust=0.8, trust_steps=10)
+    network = vt.networks.linear((3,), 3)
+    if learned:
+        network = vt.networks.mlp((3,), 3, hidden_units=(4,), batch_normalization=False)
+    model = still(network, trust=trust, trust_steps=10)
     model.fit(dataset.batches(60), epochs=11, callbacks=schedule(), verbose=0)
     # The eleventh step has ten before it: half of the trust is left.
     own = model.predict(dataset.features, verbose=0)
     alpha = model.concentrations()
-    pooled = own**0.6 * (alpha / alpha.sum(axis=1, keepdims=True)) ** 0.4 * sets
+    mean = alpha / alpha.sum(axis=1, keepdims=True)
+    pooled = own ** (1 - trust / 2) * mean ** (trust / 2) * sets
     expected = pooled / pooled.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.label_distributions(), expected, rtol=1e-4, atol=1e-6)
 

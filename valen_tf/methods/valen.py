@@ -42,8 +42,8 @@ class Valen(LabelEnhancement):
     How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
     the examples out, and their candidate sets tell how far neighbors can be trusted
     (`valen_tf.graph.trust`).
-    Where the classifier learns the embedding, that share falls with the steps, as the classifier takes in
-    what the neighbors say.
+    Where the classifier is the better judge, or learns the embedding, that share falls with the steps, as
+    the classifier takes in what the neighbors say.
     `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
@@ -57,8 +57,8 @@ class Valen(LabelEnhancement):
         kl_weight: Weight of the KL divergence from the prior.
         trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
             confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
-        trust_steps: Number of steps after which half of the trust is left, where the classifier learns the
-            embedding; infinite for a trust that stays.
+        trust_steps: Number of steps after which half of a trust that falls is left; infinite for one that
+            stays.
         num_neighbors: Neighbors of an example in the graph (k).
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         seed: Seed of everything random in training.
