@@ -37,10 +37,10 @@ def execute(run, folder):
     """
     folder = pathlib.Path(folder)
     path = _path(run, folder)
-    with locks.locked(folder / "running" / f"{run.name}.lock", "training") as lock:
-        if lock is None:
+    lock, *states = _running(run, folder)
+    with locks.locked(lock, "training") as mine:
+        if mine is None:
             return None
-        states = [folder / "running" / f"{run.name}{ending}" for ending in (".npz", ".select.npz")]
         for file in (path, *states):
             locks.sweep_file(file)
         if _stored(run, folder) is None:
@@ -52,6 +52,22 @@ def execute(run, folder):
         for file in states:  # only now, when the record is there
             file.unlink(missing_ok=True)
     return _stored(run, folder)
+
+
+def _running(run, folder):
+    """The lock of a run, and the states of its two trainings."""
+    endings = (".lock", ".npz", ".select.npz")
+    return [pathlib.Path(folder) / "running" / f"{run.name}{ending}" for ending in endings]
+
+
+def is_tidy(run, folder):
+    """Whether nothing is left of a run but its record, as after a kill in its last moments.
+
+    Args:
+        run: A `Run`.
+        folder: Folder of the grid.
+    """
+    return not any(path.exists() for path in _running(run, folder))
 
 
 def is_done(run, folder):
@@ -253,11 +269,10 @@ def _prepared(config, folder):
     """The data of a run; candidate sets are drawn once for all methods and kept in the folder."""
     check_folder(folder, "candidates", "running")
     path = _candidates_file(config, folder)
-    if not path.exists():
-        # Two runs of one trial need the same sets: the second waits, as drawing them may take minutes.
-        with locks.claimed_file(path, "drawing candidate sets", wait=3600):
-            if not path.exists():
-                return _drawn(config, path)
+    # Two runs of one trial need the same sets: the second waits, as drawing them may take minutes.
+    with locks.claimed_file(path, "drawing candidate sets", wait=3600):
+        if not path.exists():
+            return _drawn(config, path)
     plain = dataclasses.replace(config.data, corruption=None)
     data = _loaded(json.dumps([dataclasses.asdict(plain), config.seed]))
     train_part = dataclasses.replace(data.train, candidates=_read_candidates(path))

@@ -52,6 +52,9 @@ def reproduce(
         report(f"warning: {warning}")
     todo = [run for run in wanted if not recording.is_done(run, out)]
     report(f"{len(wanted)} runs, {len(wanted) - len(todo)} of them done before")
+    for run in wanted:
+        if run not in todo and not recording.is_tidy(run, out):
+            recording.execute(run, out)  # which has nothing to do but that
     cores = max(1, joblib.cpu_count() // max(1, jobs))
     started = time.perf_counter()
     with _Bar(len(todo)) as bar:
@@ -74,6 +77,7 @@ def reproduce(
                 _summarize(out)
     if failures and len(failures) == len(todo) == len(wanted):
         raise ValueError(f"All {len(failures)} runs failed; see above.")
+    _summarize(out)  # also after a kill between the last record and its summary
     with locks.claimed_file(out / "RESULTS.md", "writing results", wait=600):
         locks.sweep((out / "figures").glob("*"))
         page = results.write(out / "records", page or out / "RESULTS.md", assets=out / "figures")
