@@ -311,7 +311,10 @@ class PartialLabelModel(KerasHooks):
     def add_update(self, optimizer, variables):
         """Lets an optimizer update variables in every step."""
         # A rate of 0 holds a network still, which may be wanted.
-        checks.NOT_NEGATIVE("learning_rate", float(optimizer.learning_rate))
+        rate = keras.ops.convert_to_numpy(
+            optimizer.learning_rate
+        )  # a copy on each device, of several
+        checks.NOT_NEGATIVE("learning_rate", float(rate))
         if not optimizer.built:
             optimizer.build(variables)
         self.updates = (*self.updates, Update(optimizer, variables))
