@@ -20,6 +20,7 @@ import numpy as np
 import valen_tf as vt
 
 PACKAGE = pathlib.Path(vt.__file__).parent
+IMPORTING = ("<module>", "find_spec")  # is not part of the way
 LIMITS = {"step": (5, 8), "csv": (15, 50)}  # files, changes
 
 
@@ -36,7 +37,7 @@ class Walk:
         if (
             event == "call"
             and code.co_filename.startswith(str(PACKAGE))
-            and code.co_name != "<module>"
+            and code.co_name not in IMPORTING
         ):
             name = str(pathlib.Path(code.co_filename).relative_to(PACKAGE))
             if (name, code.co_name) not in self.calls:
@@ -89,7 +90,7 @@ def csv():
         for x, y in rng.normal(size=(60, 2)):
             rows.append(f"{x},{y},{'cat|dog' if abs(x) < 0.3 else 'cat' if x > 0 else 'dog'}")
         path.write_text("\n".join(rows) + "\n")
-        _ = vt.Valen  # what importing calls is not part of the way
+        _ = vt.PartialLabelDataset, vt.Valen, vt.networks.mlp  # which are imported when first used
         with Walk() as walk:
             data = vt.PartialLabelDataset.from_csv(path)
             network = vt.networks.mlp(data.feature_shape, data.num_classes, moments=data.moments())

@@ -51,17 +51,11 @@ def compiled(
 ):
     """A compiled model of a method on a small network; eager where tracing would outlast the steps."""
     if network is None:
-        network = vt.networks.linear(dataset.feature_shape, dataset.num_classes)
+        network = vt.networks.linear(dataset.feature_shape, dataset.num_classes, moments=False)
     model = method(network, **settings)
     optimizer = keras.optimizers.SGD(rate, momentum=0.9)
     model.compile(optimizer, metrics=list(metrics), run_eagerly=eager)
     return model
-
-
-def terms_of(model, *batch):
-    """The terms of the objective, without what a method gives beside them."""
-    terms = model.objective(*batch)
-    return terms[0] if isinstance(terms, tuple) else terms
 
 
 def drawn(model, alpha, index, draw=0):

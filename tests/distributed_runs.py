@@ -16,7 +16,7 @@ import tensorflow as tf
 from conftest import blobs, schedule_of
 
 import valen_tf as vt
-from valen_tf.model.state import training_state
+from valen_tf.model.memory import training_state
 
 DATA = blobs(49)
 HELD_OUT = blobs(13, seed=1).revealed()

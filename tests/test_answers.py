@@ -8,13 +8,14 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import valen_tf as vt
-from valen_tf import losses
+from valen_tf import cli, losses
 from valen_tf.data import annotation_tools, answers
 from valen_tf.data.answers import Answers
+from valen_tf.runs import read_config, sources
 
 # -- the answers themselves ---------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ def test_dawid_skene_is_the_textbooks(simulated):
         counts = np.zeros((6, 3, 3))
         for example, who, label in zip(said.example, said.annotator, said.label, strict=True):
             counts[who, :, label] += posterior[example]
-        crowds = (sum(map(np.trace, counts)) + 1) / (counts.sum() + 2)
+        crowds = (sum(map(np.trace, counts)) + 8) / (counts.sum() + 10)
         for (
             own
         ) in counts:  # twenty answers of somebody as good as the crowd, then as this annotator
@@ -57,7 +58,9 @@ def test_dawid_skene_is_the_textbooks(simulated):
         for example, who, label in zip(said.example, said.annotator, said.label, strict=True):
             logs[example] += np.log(confusion[who, :, label])
         posterior = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(said.dawid_skene(iterations=3)[0], posterior, atol=1e-10)
+    habits = answers.Habits(accuracy=20, classes=5)
+    found, _ = said.dawid_skene(iterations=3, habits=habits)
+    np.testing.assert_allclose(found, posterior, atol=1e-10)
 
 
 def test_dawid_skene_finds_who_is_good_and_is_better_than_the_majority(simulated):
@@ -127,6 +130,7 @@ def test_several_labels_of_one_annotator_share_a_vote():
     assert said.sets(min_votes=2).tolist() == [[0, 1, 0]]
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)), max_size=30))
 def test_whatever_was_said_the_numbers_are_sound(rows):
     example, annotator, label = (
@@ -392,10 +396,12 @@ def test_methods_of_sets_see_the_sets(songs, method):
 
 
 def test_a_killed_training_on_answers_resumes_to_the_same_numbers(songs, tmp_path):
-    whole = trained(vt.Valen, songs, epochs=14)
+    # Those by default go by the epochs of each `fit`.
+    fixed = [vt.callbacks.WarmUp(4), vt.callbacks.Cooldown(0.0)]
+    whole = trained(vt.Valen, songs, epochs=14, callbacks=fixed)
     state = tmp_path / "state.npz"
-    trained(vt.Valen, songs, epochs=11, callbacks=[vt.callbacks.Resume(state)])
-    resumed = trained(vt.Valen, songs, epochs=14, callbacks=[vt.callbacks.Resume(state)])
+    trained(vt.Valen, songs, epochs=11, callbacks=[vt.callbacks.Resume(state), *fixed])
+    resumed = trained(vt.Valen, songs, epochs=14, callbacks=[vt.callbacks.Resume(state), *fixed])
     np.testing.assert_array_equal(whole.label_distributions(), resumed.label_distributions())
     np.testing.assert_array_equal(whole.memory["evidence"], resumed.memory["evidence"])
 
@@ -419,3 +425,147 @@ def test_other_answers_on_the_same_sets_are_other_data(songs):
     model.fit(dataclasses.replace(songs, answers=None), epochs=1, verbose=0)
     assert model.epochs_trained == 1
     assert (model.label_distributions()[songs.candidates == 0] == 0).all()
+
+
+# -- habits ---------------------------------------------------------------------------------------
+
+
+def test_held_out_answers_choose_how_far_annotators_are_judged_on_their_own():
+    labels = np.arange(300) % 4
+    plain = crowd(labels, 4, np.linspace(0.3, 0.9, 12), votes=3)
+    chosen = plain.habits
+    assert chosen.classes >= 50  # all errors are alike: nobody has habits of their own
+    scores = [plain.held_out_likelihood(answers.Habits(classes=classes)) for classes in (0.5, 150)]
+    assert scores[0] < scores[1] <= plain.held_out_likelihood(chosen)
+
+
+def test_a_habit_of_the_whole_crowd_is_found():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=600)
+    example, who = np.repeat(np.arange(600), 3), rng.integers(150, size=1800)
+    truth = labels[example]
+    said = np.where((truth == 0) & (rng.random(1800) < 0.4), 1, truth)  # many take 0 for 1
+    said = np.where(rng.random(1800) < 0.15, rng.integers(4, size=1800), said)
+    common = Answers(example, who, said, 600, 4, annotators=range(150))
+    assert common.habits.shared
+
+
+@pytest.mark.parametrize("votes", [1, 2])
+def test_one_annotator_and_few_answers_are_no_harm(votes):
+    labels = np.arange(60) % 3
+    one = Answers(np.arange(60), np.zeros(60, int), labels, 61, 3)  # the last was never answered
+    np.testing.assert_array_equal(one.dawid_skene()[0][:60].argmax(axis=1), labels)
+    assert (one.evidence(one.dawid_skene()[0])[60] == 1).all()
+    few = crowd(labels, 3, [0.8] * 60, votes=votes)
+    recovered = (few.dawid_skene()[0].argmax(axis=1) == labels).mean()
+    assert recovered >= (few.majority() == labels).mean() - 0.05
+
+
+# -- the command line -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A file of features with the truth, and one of answers, in columns of their own names."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=60)
+    names = np.array(["ant", "bee", "cat"])
+    photos = [f"00{place}" for place in range(60)]  # which are no numbers
+    features = pd.DataFrame(3 * np.eye(3)[labels] + rng.normal(size=(60, 3)), columns=list("xyz"))
+    features.assign(photo=photos, truth=names[labels]).to_csv(
+        tmp_path / "features.csv", index=False
+    )
+    said = crowd(labels, 3, [0.9, 0.8, 0.5, 0.4], votes=3)
+    rows = {
+        "photo": np.array(photos)[said.example],
+        "who": np.array(["ann", "=bob", "cid", "dee"])[said.annotator],
+        "said": names[said.label],
+    }
+    pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
+    tasks = [
+        {
+            "id": place,
+            "data": {"photo": photos[place]},
+            "annotations": [
+                {"completed_by": int(who), "result": [choices(names[label])]}
+                for who, label in zip(
+                    said.annotator[said.example == place],
+                    said.label[said.example == place],
+                    strict=True,
+                )
+            ],
+        }
+        for place in range(60)
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    return tmp_path
+
+
+TABLE = ["data.item=photo", "data.annotator=who", "data.answer=said", "data.label=truth"]
+
+
+def test_a_run_on_answers_from_end_to_end(files, capsys):
+    start = ["train", "--answers", str(files / "answers.csv"), "--csv", str(files / "features.csv")]
+    start += [
+        *TABLE,
+        "method=proden",
+        "training.epochs=11",
+        "network.name=linear",
+        "ablation=false",
+    ]
+    start += ["training.learning_rate=0.1", "--out", str(files / "run")]
+    assert cli.main(start) == 0
+    quality = pd.read_csv(files / "run" / "annotators.csv")
+    assert list(quality) == ["annotator", "answers", "accuracy"] and len(quality) == 4
+    assert "'=bob" in set(quality["annotator"])  # no spreadsheet takes a name for a formula
+    summary = json.loads((files / "run" / "summary.json").read_text())
+    assert summary["recovered_labels"] >= summary["majority_recovered_labels"] > 0.4
+    assert "dawid_skene_recovered_labels" in summary
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "recovered by" in printed and "Dawid-Skene" in printed
+    assert cli.main(start) == 0 and "nothing to do" in capsys.readouterr().out
+    assert cli.main(["evaluate", str(files / "run")]) == 0
+    assert cli.main(["predict", str(files / "run"), "--csv", str(files / "features.csv")]) == 0
+
+
+def test_an_export_is_joined_by_what_the_task_calls_its_item(files):
+    table, export = (
+        sources.prepare(
+            read_config(
+                overrides=[
+                    f"data.answers={files / name}",
+                    f"data.csv={files / 'features.csv'}",
+                    *TABLE,
+                ]
+            )
+        )
+        for name in ("answers.csv", "export.json")
+    )
+    np.testing.assert_array_equal(table.train.answers.votes, export.train.answers.votes)
+    np.testing.assert_array_equal(table.train.labels, export.train.labels)
+    assert table.schema["feature_columns"] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["data.item=picture"], "must have one column 'picture', or `data.item` name another"),
+        (["data.answer=label"], "must have one column 'label', or `data.answer` name another"),
+        (["data.label=right"], "must have one column 'right', or `data.label` name another"),
+        (["data.coverage=0.8"], "people's answers are given"),
+    ],
+)
+def test_answers_that_do_not_fit_are_refused_in_a_line(files, changes, message):
+    names = [f"data.answers={files / 'answers.csv'}", f"data.csv={files / 'features.csv'}"]
+    with pytest.raises(ValueError, match=message):
+        sources.prepare(read_config(overrides=[*names, *TABLE, *changes]))
+
+
+def test_items_that_are_not_in_the_features_are_told(files):
+    table = pd.read_csv(files / "answers.csv", dtype=str)
+    table.replace({"photo": {"003": "3"}}).to_csv(files / "answers.csv", index=False)
+    names = [f"data.answers={files / 'answers.csv'}", f"data.csv={files / 'features.csv'}"]
+    with pytest.raises(ValueError, match="1 items that are not there, such as '3'; the first one"):
+        sources.prepare(read_config(overrides=[*names, *TABLE]))
+    with pytest.raises(ValueError, match="`csv` must be the file with the features"):
+        read_config(overrides=["data.answers=answers.csv"])

@@ -65,7 +65,7 @@ def test_every_value_of_a_config_has_a_rule():
         for section in ("data", "network", "training")
         for key in inspect.signature(type(getattr(runs.Config(), section))).parameters
     }
-    texts = {"data_dir", "csv", "candidates", "label", "corruption", "clean_network"}
+    texts = {"data_dir", "csv", "candidates", "label", "corruption", "clean_network", "corrections"}
     assert known - {f"data.{name}" for name in texts} <= set(bad_inputs.OF_CONFIGS)
 
 
@@ -105,7 +105,7 @@ def test_a_file_may_be_called_anything(name):
 
 
 def test_what_is_not_expected_is_one_line_and_can_be_traced(monkeypatch, capsys):
-    monkeypatch.setattr(runs, "evaluate", lambda *_: {}["a key\nof two lines"])
+    monkeypatch.setattr(runs, "check_finished", lambda *_: {}["a key\nof two lines"])
     assert cli.main(["evaluate", "nowhere"]) == 1
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "VALEN_TF_DEBUG=1" in message and "KeyError" in message
@@ -147,7 +147,7 @@ def test_predict_reads_columns_by_name_and_refuses_shifted_ones(tmp_path):
         read_features(csv(tmp_path, "a,b\n1,2,3\n"), schema)
     with pytest.raises(ValueError, match="1 fields in line 3"):
         read_features(csv(tmp_path, "a,b\n1,2\n1\n"), schema)
-    with pytest.raises(ValueError, match="column 'b' must be numeric"):
+    with pytest.raises(ValueError, match="Column .b. must hold numbers"):
         read_features(csv(tmp_path, "a,b\n1,x\n"), schema)
 
 

@@ -304,3 +304,59 @@ def test_the_expected_logarithm_has_the_gradient_of_tensorflows_digamma():
     np.testing.assert_allclose(
         tape.gradient(ours, concentration), tape.gradient(plain, concentration), rtol=1e-12
     )
+
+
+# -- a prior for every example --------------------------------------------------------------------
+
+
+def test_the_general_kl_against_tfp():
+    rng = np.random.default_rng(3)
+    rows, priors = rng.uniform(0.01, 30, (20, 5)), rng.uniform(0.001, 3, (20, 5))
+    expected = tfp.distributions.kl_divergence(
+        tfp.distributions.Dirichlet(rows), tfp.distributions.Dirichlet(priors)
+    )
+    found = dirichlet.kl(tf.constant(rows), tf.constant(priors))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_general_kl_is_the_mean_log_ratio():
+    row, prior = np.array([0.5, 2.0, 4.0]), np.array([1.5, 0.3, 2.0])
+    drawn = np.random.default_rng(0).dirichlet(row, DRAWS)
+    density = tfp.distributions.Dirichlet
+    ratio = density(row).log_prob(drawn).numpy() - density(prior).log_prob(drawn).numpy()
+    found = dirichlet.kl(tf.constant(row[None]), tf.constant(prior[None])).numpy()[0]
+    assert_mean(ratio, found)
+
+
+def test_the_general_kl_is_zero_at_its_prior_and_the_symmetric_one_where_all_are_equal():
+    rows = tf.constant(np.random.default_rng(1).uniform(0.01, 90, (9, 4)))
+    np.testing.assert_allclose(dirichlet.kl(rows, rows), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        dirichlet.kl(rows, tf.fill(rows.shape, tf.constant(0.5, tf.float64))),
+        dirichlet.kl_to_symmetric(rows, 0.5),
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.01, 1.0])
+def test_an_informed_prior_has_the_moments_of_what_is_believed(epsilon):
+    said = np.array([0.7, 0.2, 0.05, 0.05])
+    found = dirichlet.informed_prior(said[None], epsilon).numpy()[0]
+    # p(d | answers) is a mixture of Dirichlets: which label was it, and then a distribution with it.
+    rng = np.random.default_rng(0)
+    label = rng.choice(4, DRAWS, p=said)
+    drawn = np.stack([rng.standard_gamma(epsilon + (label == place)) for place in range(4)], axis=1)
+    drawn = np.maximum(drawn, 1e-300)
+    drawn /= drawn.sum(axis=1, keepdims=True)
+    exact = tfp.distributions.Dirichlet(found)
+    assert_mean(drawn, exact.mean().numpy())
+    assert_mean((drawn**2).sum(axis=1), (exact.variance() + exact.mean() ** 2).numpy().sum())
+
+
+def test_answers_that_say_nothing_or_all_give_the_priors_that_they_should():
+    told = np.array([[1.0, 1, 1], [0.2, 0.2, 0.2], [0, 1e-3, 0]])
+    found = dirichlet.informed_prior(told, 0.5).numpy()
+    np.testing.assert_allclose(found[:2], 0.5, rtol=1e-9)
+    np.testing.assert_allclose(found[2], [0.5, 1.5, 0.5], rtol=1e-9)
+    scaled = dirichlet.informed_prior(7 * told, 0.5).numpy()
+    np.testing.assert_allclose(scaled, found, rtol=1e-9)

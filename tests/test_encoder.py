@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from spektral.utils.sparse import sp_matrix_to_sp_tensor
 
-from valen_tf.graph import sparse as graph
+from valen_tf import graph
 from valen_tf.methods.valen import GraphEncoder
 
 

@@ -229,9 +229,11 @@ def test_a_run_folder_holds_what_it_should(run):
         "config.yaml",
         "history.json",
         "model.keras",
+        "report.html",
         "schema.json",
         "summary.json",
         "label_distributions.csv",
+        "held_out_rows.csv",
     }
     summary = json.loads((run / "summary.json").read_text())
     assert summary["accuracy"] > 0.9 and summary["recovered_labels"] > 0.9
@@ -447,7 +449,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
         (["train", "nowhere.yaml"], "no config file nowhere.yaml"),
         (["train", "data.name=lost", "data.data_dir=nowhere"], "lost.mat is not in"),
         (["train", "--csv", "nowhere.csv"], "nowhere.csv"),
-        (["train", "data.name=letters"], "`name` must be one of digits"),
+        (["train", "data.name=letters"], "`data.name` must be one of digits"),
         (["train", "data.corruption=random"], "`procedure` must be one of"),
         (["evaluate", "nowhere"], "nowhere is not a finished run"),
         (["predict", "nowhere"], "nowhere is not a finished run"),
@@ -466,7 +468,7 @@ def test_bad_commands_end_with_one_line(arguments, message, capsys, tmp_path, mo
     ("change", "message"),
     [
         (lambda frame: frame.drop(columns="fur"), "lacks the feature column 'fur'"),
-        (lambda frame: frame.assign(fur=np.nan), "missing or infinite feature in row 0"),
+        (lambda frame: frame.assign(fur="soft"), "Column 'fur' must hold numbers"),
     ],
 )
 def test_predict_refuses_a_file_that_does_not_fit(change, message, run, animals, tmp_path, capsys):

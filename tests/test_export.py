@@ -249,12 +249,13 @@ def test_warm_up_requests_are_those_of_tf_serving(served):
         "0222080000803f00000040"
     )
     features = np.array([[1, 2]], np.float32)
-    assert requests.prediction_log("digits", "top_k", features).hex() == golden
+    assert requests.prediction_log("digits", "top_k", {"features": features}).hex() == golden
     path = served.folder / "assets.extra" / "tf_serving_warmup_requests"
     zeros = np.zeros((1, 1, 3), np.float32)
     base = served.folder.parent.name
     assert list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator()) == [
-        requests.prediction_log(base, name, zeros) for name in ("serving_default", "top_k")
+        requests.prediction_log(base, name, {"features": zeros})
+        for name in ("serving_default", "top_k")
     ]
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 from spektral.utils import gcn_filter
 
-from valen_tf.graph import search as neighbors
-from valen_tf.graph import sparse as graph
+from valen_tf import graph
+from valen_tf.graph import neighbors
 
 
 def points(num_examples, dimension=5, seed=0):

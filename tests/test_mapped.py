@@ -9,7 +9,7 @@ import pytest
 from conftest import blobs, compiled, schedule
 
 import valen_tf as vt
-from valen_tf.data import mapped
+from valen_tf.data.features import is_mapped
 
 
 def on_disk(features, folder, **options):
@@ -24,7 +24,7 @@ def test_batches_and_moments_are_those_of_memory_to_the_bit(kind, tmp_path):
     candidates = np.ones((9000, 2), np.uint8)
     disk = vt.PartialLabelDataset(on_disk(features, tmp_path), candidates)
     memory = vt.PartialLabelDataset(features, candidates)
-    assert mapped.is_mapped(disk.features) and not mapped.is_mapped(memory.features)
+    assert is_mapped(disk.features) and not is_mapped(memory.features)
     for ours, theirs in zip(disk.moments(), memory.moments(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     ours, theirs = disk.batches(500, seed=3), memory.batches(500, seed=3)
@@ -55,9 +55,9 @@ def test_training_on_disk_is_training_in_memory_to_the_bit(tmp_path):
 def test_a_slice_stays_on_disk_and_other_parts_do_not(tmp_path):
     disk = vt.PartialLabelDataset(on_disk(np.arange(10.0), tmp_path), np.ones((10, 2)))
     part = disk.take(slice(2, 6))
-    assert mapped.is_mapped(part.features)
+    assert is_mapped(part.features)
     assert [x.numpy().tolist() for x, _ in part.batches(4, shuffle=False)] == [[2, 3, 4, 5]]
-    assert not mapped.is_mapped(disk.take([3, 1]).features)
+    assert not is_mapped(disk.take([3, 1]).features)
 
 
 def test_what_was_changed_in_a_copy_on_write_map_is_not_lost(tmp_path):

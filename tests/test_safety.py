@@ -627,8 +627,9 @@ def test_cells_that_look_like_formulas(wild, tmp_path):
     for row in rows:
         for text in row:
             assert text[:1] not in ("=", "+", "@", "\t", "\r") and (text[:1] != "-" or float(text))
-    assert {row[0] for row in rows} >= {"'=cmd|' /C calc'!A0", "'+1+1", "''=quoted", "-1"}
-    assert all(float(row[1]) > 0 for row in rows[1:])  # numbers are numbers
+    prediction, confidence = (rows[0].index(name) for name in ("prediction", "confidence"))
+    assert {row[prediction] for row in rows} >= {"'=cmd|' /C calc'!A0", "'+1+1", "''=quoted", "-1"}
+    assert all(float(row[confidence]) > 0 for row in rows[1:])  # numbers are numbers
     frame = (
         pandas.read_csv(wild / "data.csv")
         .iloc[:, :8]

@@ -235,6 +235,13 @@ def test_notes_say_what_is_not_the_papers_protocol():
     assert text("table3", "yeast", VALEN, **own) == ""  # nobody has another one
     rule = {"data": {"at_least_one_wrong": True}}
     assert text("table2", "mnist", VALEN, config=rule) == "at least one wrong label in every set"
+    assert text("table3", "yeast", VALEN, superseded="an earlier default") == "an earlier default"
+    settings = {"settings": {"kl_weight": 0.1, "graph_weight": 5.0}}  # the first is the default
+    assert text("table5", "lost", VALEN, config=settings) == (
+        "not the method's default: graph_weight 5.0"
+    )
+    former = cell("table5", "lost", "ga", VALEN, config={"settings": {"ascent": False}})
+    assert tables.note(former) == ""  # the default under its former name
     mixed = cell("table5", "lost", "valen", VALEN[:4])
     mixed.append(record("table5", "lost", "valen", 4, 0.7, schedule=short))
     assert tables.note(mixed) == f"{short} or the paper's schedule"

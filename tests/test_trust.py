@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import valen_tf as vt
-from valen_tf.graph import trust
+from valen_tf.graph import neighbors as trust
 
 
 def opinions(seed, num_examples=200, num_classes=4, own=1.0, neighbors=1.0):

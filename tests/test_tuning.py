@@ -73,7 +73,7 @@ def test_the_best_model_is_rebuilt_to_the_same_score(found):
     model = searcher.get_best_models(1)[0]
     validation = searcher.hypermodel.validation
     scores = model.evaluate(validation, verbose=0, return_dict=True)
-    assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
+    assert scores["estimated_accuracy"] == pytest.approx(best.score, rel=1e-6)
     # Trained anew from the config that was written, to its number of epochs: the same again.
     config = experiments.read_config(folder / "best.yaml")
     again = experiments.build(config, searcher.hypermodel.train)
@@ -180,7 +180,7 @@ def test_hyperband_continues_a_trial_where_it_stopped(tmp_path):
     # The per-example tables came along: the model knows how long it was trained and on what.
     assert model.epochs_trained == tuning.best_config(searcher).training.epochs
     scores = model.evaluate(searcher.hypermodel.validation, verbose=0, return_dict=True)
-    assert scores["approximated_accuracy"] == pytest.approx(best.score, rel=1e-6)
+    assert scores["estimated_accuracy"] == pytest.approx(best.score, rel=1e-6)
 
 
 @pytest.mark.parametrize("method", names())
@@ -211,9 +211,8 @@ def test_a_classical_method_is_tuned_to_a_config_that_trains(tmp_path):
     assert best.training == config.training  # there are no epochs to choose
     pipeline = searcher.get_best_models(1)[0].pipeline
     held_out = searcher.hypermodel.validation
-    score = vt.baselines.approximated_accuracy_scorer(
-        pipeline, held_out.features, held_out.candidates
-    )
+    scores = pipeline.decision_function(held_out.features)
+    score = vt.metrics.estimated_accuracy(scores, held_out.candidates)
     assert score == pytest.approx(frame["score"][0])
     assert "accuracy" in experiments.train(best, tmp_path / "run")
 

@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, drawn, schedule, terms_of
+from conftest import blobs, compiled, drawn, schedule
 
 import valen_tf as vt
-from valen_tf.graph import sparse as graph
+from valen_tf import graph
 
 
 def trained(dataset, epochs=4, **settings):
@@ -24,7 +24,7 @@ def test_the_objective_is_the_printed_one():
     features = dataset.features[index]
     logits = model.classifier(features)
     sets = tf.constant(candidates, tf.float32)
-    terms = terms_of(model, features, logits, sets, tf.constant(index))
+    terms = model.objective(features, logits, sets, tf.constant(index))
 
     prediction = tf.nn.softmax(logits).numpy().astype(np.float64)
     confidence = prediction * candidates / (prediction * candidates).sum(axis=1, keepdims=True)
@@ -56,8 +56,8 @@ def test_the_graph_leads_to_an_examples_own_neighbors_and_is_built_once():
     network = vt.networks.mlp((3,), 3, hidden_units=(8,))
     for rebuild, expected in ((False, 1), (True, 3)):
         model = compiled(vt.ValenPaper, dataset, rate=0.01, network=network, rebuild=rebuild)
-        built, store = [], model.graph.store
-        model.graph.store = lambda *graph, built=built, store=store: (
+        built, store = [], model.store_graph
+        model.store_graph = lambda *graph, built=built, store=store: (
             built.append(1),
             store(*graph),
         )

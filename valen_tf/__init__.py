@@ -7,6 +7,7 @@ not wait for TensorFlow, Spektral and TensorFlow Probability.
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ _MODULES = (
     "model",
     "networks",
     "papers",
+    "reports",
     "runs",
     "tuning",
 )
@@ -35,43 +37,95 @@ _ELSEWHERE = {  # of a room, and by a name that it has had before
     "datasets": "data.sets",
     "experiments": "runs",
 }
+_FORMER = {  # names that modules inside of rooms have had before
+    "data.forms": "data.batches",
+    "data.mapped": "data.features",
+    "data.validation": "data.features",
+    "graph.search": "graph.neighbors",
+    "graph.sparse": "graph.neighbors",
+    "graph.trust": "graph.neighbors",
+    "model.classifier": "model.keras_hooks",
+    "model.enhancement": "methods.valen",
+    "model.state": "model.memory",
+}
 _OBJECTS = {
     "PartialLabelDataset": "data",
     "PartialLabelModel": "model.base",
     "Valen": "methods",
+    "ValenClassifier": "methods",
     "ValenPaper": "methods",
+    "check": "data.checking",
+    "compare": "tuning",
+    "label_frame": "reports",
     "load_model": "methods",
+    "next_to_label": "reports",
+    "report": "reports",
 }
 __all__ = [*_MODULES, *_ELSEWHERE, *_OBJECTS, "__version__"]
 
 
 class _Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets `from valen_tf.baselines import CLPL` find the room of that former name, and what is in it."""
+    """Lets `from valen_tf.baselines import CLPL` find what has moved, under its former name."""
 
     def find_spec(self, fullname, path=None, target=None):
         package, _, rest = fullname.partition(".")
-        if package == __name__ and rest.partition(".")[0] in _ELSEWHERE:
+        if package == __name__ and (rest in _FORMER or rest.partition(".")[0] in _ELSEWHERE):
             return importlib.machinery.ModuleSpec(fullname, self)
         return None
 
     def create_module(self, spec):
-        former, _, inside = spec.name.partition(".")[2].partition(".")
-        return importlib.import_module(
-            ".".join(filter(None, (__name__, _ELSEWHERE[former], inside)))
-        )
+        name = spec.name.partition(".")[2]
+        former, _, inside = name.partition(".")
+        parts = (_FORMER[name],) if name in _FORMER else (_ELSEWHERE[former], inside)
+        return importlib.import_module(".".join(filter(None, (__name__, *parts))))
 
     def exec_module(self, module):
         """Nothing: the module has been executed under its own name."""
 
 
+class _AfterKeras(importlib.abc.MetaPathFinder):
+    """Tells Keras of this package's classes when Keras is imported, so that it can load their files."""
+
+    looking = False
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "keras" or self.looking:
+            return None
+        self.looking = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.looking = False
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            _tell_keras()
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _tell_keras():
+    importlib.import_module(f"{__name__}.model.stand_ins").register()
+
+
 sys.meta_path.insert(0, _Elsewhere())
+if hasattr(sys.modules.get("keras"), "saving"):
+    _tell_keras()
+else:
+    sys.meta_path.insert(0, _AfterKeras())
 
 
 def __getattr__(name):
     if name in _MODULES or name in _ELSEWHERE:
         return importlib.import_module(f"{__name__}.{_ELSEWHERE.get(name, name)}")
     if name in _OBJECTS:
-        return getattr(importlib.import_module(f"{__name__}.{_OBJECTS[name]}"), name)
+        found = getattr(importlib.import_module(f"{__name__}.{_OBJECTS[name]}"), name)
+        globals()[name] = found  # where Python finds it the next time
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

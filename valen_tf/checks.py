@@ -4,9 +4,11 @@ A rule is a function of an argument's name and its value, which returns the valu
 `POSITIVE`, `SHARE` ... Configs, the command line and constructors hold their values against the same rules.
 """
 
+import contextlib
 import functools
 import inspect
 import numbers
+import pathlib
 import sys
 import types
 import warnings
@@ -25,6 +27,27 @@ def at(error, where):
     """An error of the house once more, with where its value stands."""
     kind = WrongType if isinstance(error, TypeError) else ValueError
     return kind(f"{error}, in {where}")
+
+
+@contextlib.contextmanager
+def extra(name):
+    """Says by which extra of this package a library is installed that is missing.
+
+    Args:
+        name: The extra, as setup.cfg has it.
+
+    Example:
+        >>> with extra("plot"):
+        ...     import no_such_library
+        Traceback (most recent call last):
+        ModuleNotFoundError: no_such_library is not installed: pip install "valen-tf[plot]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{error.name} is not installed: pip install "valen-tf[{name}]"', name=error.name
+        ) from None
 
 
 def require(condition, rule, received):
@@ -57,10 +80,15 @@ def shown(argument, value):
 
 
 def require_rows(good, rule, received):
-    """Raises for the first bad row; `received` is a text, or what each row holds."""
+    """Raises for the first bad row; `received` is a text, what each row holds, or a function of the row."""
     bad = np.flatnonzero(~good)
     if bad.size:
-        first = shortened(np.broadcast_to(received, good.shape)[bad[0]])
+        found = (
+            received(bad[0])
+            if callable(received)
+            else np.broadcast_to(received, good.shape)[bad[0]]
+        )
+        first = shortened(found)
         raise ValueError(f"{rule}. Received: {first} in row {bad[0]} ({bad.size} such rows)")
 
 
@@ -177,18 +205,22 @@ def rules(inherited=None, **own):
     return types.MappingProxyType({**(inherited or {}), **own})
 
 
-def checked(own_rules=None):
+def checked(own_rules=None, *, former=None):
     """Holds a function's arguments against rules, and hands them on in Python's own types; a decorator.
 
     Args:
         own_rules: The rules; of a constructor by default those of its class, in the attribute `rules`.
+        former: Names that arguments had before -> the names now. A former name is taken with a warning.
 
     Example:
-        >>> @checked(rules(size=COUNT))
+        >>> @checked(rules(size=COUNT), former={"length": "size"})
         ... def make(size=3):
         ...     return size
         >>> make(np.int64(2))
         2
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     make(length=5)
+        5
     """
 
     def decorate(function):
@@ -196,6 +228,9 @@ def checked(own_rules=None):
 
         @functools.wraps(function)
         def call(*args, **kwargs):
+            for old in former.keys() & kwargs.keys() if former else ():
+                warnings.warn(f"`{old}` is now `{former[old]}`.", FutureWarning, stacklevel=2)
+                kwargs[former[old]] = kwargs.pop(old)
             try:
                 bound = signature.bind(*args, **kwargs)
             except TypeError:
@@ -204,6 +239,7 @@ def checked(own_rules=None):
             bound.arguments.update(check_values(held, bound.arguments))
             return function(*bound.args, **bound.kwargs)
 
+        call.renamed = former or {}
         return call
 
     return decorate
@@ -239,9 +275,19 @@ def refuse_masked(argument, values):
         )
 
 
+def refuse_sparse(argument, values):
+    """Refuses sparse matrices, of which NumPy would make one object."""
+    if hasattr(values, "nnz") or type(values).__name__ == "SparseTensor":
+        raise WrongType(
+            f"`{argument}` must be a dense array; a sparse one gives it by `.toarray()`, or with fewer "
+            f"columns after `sklearn.decomposition.TruncatedSVD`. Received: {type(values)}"
+        )
+
+
 def as_numbers(argument, values):
     """Returns an array of numbers or booleans, or says what is wrong."""
     refuse_masked(argument, values)
+    refuse_sparse(argument, values)
     try:
         values = np.asarray(values)
     except ValueError as error:
@@ -281,6 +327,44 @@ def check_candidates(candidates, num_classes=None):
     require_rows(~other.any(axis=1), "`candidates` must hold only 0 and 1", found)
     require_rows(candidates.any(axis=1), "`candidates` must name a label in every row", "none")
     return candidates.astype(np.uint8, copy=False)
+
+
+# -- files --------------------------------------------------------------------------------------------
+
+
+def check_file(argument, path):
+    """Refuses what is no file of this machine: an address is not asked, a pipe not waited for.
+
+    Args:
+        argument: Name of the argument, for the error.
+        path: The path; an object that can be read passes.
+    """
+    if hasattr(path, "read"):
+        return
+    if not pathlib.Path(path).exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    require(pathlib.Path(path).is_file(), f"`{argument}` must be a file", path)
+
+
+def check_folder(folder, *parts):
+    """Refuses a folder whose files are pipes or devices, or whose parts are links to elsewhere.
+
+    Args:
+        folder: The folder, which need not exist.
+        *parts: Folders in it that are written to.
+    """
+    folder = pathlib.Path(folder)
+    for part in parts:
+        linked = (folder / part).is_symlink()
+        require(not linked, f"{folder} must hold its folders itself", f"{part}, a link elsewhere")
+    for path in folder.iterdir() if folder.is_dir() else ():
+        plain = path.is_file() or path.is_dir() or not path.exists()
+        require(
+            plain, f"{folder} must hold files and folders alone", f"{path.name}, a device or pipe"
+        )
+
+
+# -- arguments ----------------------------------------------------------------------------------------
 
 
 def accepts_former_names(**former):

@@ -4,15 +4,21 @@ Every function is pure and takes `concentration` of shape [batch, classes] (the 
 concentration serves the sample, the KL term and the mean.
 """
 
+from __future__ import annotations
+
 import math
+import numbers
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from valen_tf import replicas
-from valen_tf.checks import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def bounded_concentration(raw, *, lower=1e-3, upper=1e3):
+def bounded_concentration(raw: tf.Tensor, *, lower: float = 1e-3, upper: float = 1e3) -> tf.Tensor:
     """Maps the encoder's output smoothly to concentrations in [lower, upper].
 
     The logarithm is bounded first and exponentiated last, so that nothing can overflow:
@@ -38,19 +44,18 @@ def bounded_concentration(raw, *, lower=1e-3, upper=1e3):
         >>> bounded_concentration(tf.constant([-1e4, 0.0, 1e4])).numpy().round(3)
         array([1.e-03, 1.e+00, 1.e+03], dtype=float32)
     """
-    number("lower", lower)
-    number("upper", upper)
-    if not 0 < lower < 1 < upper:
+    numbers_given = isinstance(lower, numbers.Real) and isinstance(upper, numbers.Real)
+    if not (numbers_given and 0 < lower < 1 < upper < math.inf):
         raise ValueError(
             "`lower` and `upper` must satisfy 0 < lower < 1 < upper. "
-            f"Received: lower={lower}, upper={upper}"
+            f"Received: lower={lower!r}, upper={upper!r}"
         )
     width = tf.where(raw < 0, -math.log(lower), math.log(upper))
     width = tf.cast(width, raw.dtype)  # [batch, classes]
     return tf.exp(width * tf.tanh(raw / width))
 
 
-def log_sample(concentration, *, seed):
+def log_sample(concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int]) -> tf.Tensor:
     """Draws the logarithm of one Dirichlet sample per row, differentiably.
 
     A Dirichlet draw is a normalised row of Gamma(concentration) draws. At small concentrations
@@ -89,7 +94,9 @@ def log_sample(concentration, *, seed):
     return tf.nn.log_softmax(log_gamma)
 
 
-def log_sample_of(index, concentration, *, seed, draw=0):
+def log_sample_of(
+    index: tf.Tensor, concentration: tf.Tensor, *, seed: Sequence, draw: int = 0
+) -> tf.Tensor:
     """The logarithm of one draw of each example's Dirichlet, whatever the order of the batch.
 
     Drawn as for the whole batch in the order of the examples' numbers, of which a replica takes its
@@ -125,7 +132,7 @@ def log_sample_of(index, concentration, *, seed, draw=0):
     return place.cut(log_draws) if place else log_draws
 
 
-def mean(concentration):
+def mean(concentration: tf.Tensor) -> tf.Tensor:
     """Mean of the Dirichlet, the label distribution the classifier learns from.
 
     Args:
@@ -141,7 +148,7 @@ def mean(concentration):
     return concentration / tf.reduce_sum(concentration, axis=-1, keepdims=True)
 
 
-def expected_log(concentration):
+def expected_log(concentration: tf.Tensor) -> tf.Tensor:
     """Mean of the logarithm of a Dirichlet draw: digamma(concentration) - digamma(row sum).
 
     The Dirichlet is an exponential family with sufficient statistic log d, whose mean is the
@@ -178,7 +185,7 @@ def _digamma_of_any_shape(x):
     return tf.math.digamma(x), lambda upstream: upstream * trigamma(x)
 
 
-def trigamma(x):
+def trigamma(x: tf.Tensor) -> tf.Tensor:
     """Second derivative of log Gamma, at float64's precision for positive arguments.
 
     trigamma(x) = 1 / x^2 + trigamma(x + 1) moves the argument to at least 8, where the asymptotic series
@@ -200,7 +207,7 @@ def trigamma(x):
     return near + w * (1.0 + 0.5 * w + tail)
 
 
-def kl_to_symmetric(concentration, prior_concentration):
+def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.Tensor:
     """KL divergence from the posterior to the symmetric prior, the second term of the ELBO.
 
     Eq. 7 of Xu et al. (2021): E_q[log q - log p], where the difference of the two log densities is
@@ -235,3 +242,80 @@ def kl_to_symmetric(concentration, prior_concentration):
     )  # [batch]
     tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)  # [batch]
     return tf.cast(log_normalizers + tilt, concentration.dtype)
+
+
+def kl(concentration: tf.Tensor, prior_concentration: tf.Tensor) -> tf.Tensor:
+    """KL divergence from the posterior to a prior with a concentration for every class.
+
+    As `kl_to_symmetric`, which is the case of equal ones,
+
+        logGamma(sum_j a_j) - sum_j logGamma(a_j) - logGamma(sum_j e_j) + sum_j logGamma(e_j)
+            + sum_j (a_j - e_j) E_q[log d_j],
+
+    with a the concentration and e the prior concentration.
+
+    Args:
+        concentration: [batch, classes], positive.
+        prior_concentration: [batch, classes], positive.
+
+    Returns:
+        [batch], nonnegative up to rounding.
+
+    Example:
+        >>> posterior = tf.constant([[2.0, 2.0], [1.0, 3.0]])
+        >>> kl(posterior, tf.constant([[1.0, 1.0], [1.0, 3.0]])).numpy().round(4)
+        array([0.1251, 0.    ], dtype=float32)
+    """
+    posterior = tf.cast(concentration, tf.float64)
+    prior = tf.cast(prior_concentration, tf.float64)
+    log_normalizers = _log_normalizer(prior) - _log_normalizer(posterior)  # [batch]
+    tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)
+    return tf.cast(log_normalizers + tilt, concentration.dtype)
+
+
+def _log_normalizer(concentration):
+    """Logarithm of the Beta function of several arguments [batch]."""
+    total = tf.reduce_sum(concentration, axis=-1)
+    return tf.reduce_sum(tf.math.lgamma(concentration), axis=-1) - tf.math.lgamma(total)
+
+
+def informed_prior(likelihoods: tf.Tensor, prior_concentration: float) -> tf.Tensor:
+    """The symmetric prior Dir(epsilon) of a label distribution after what people said of its one label.
+
+    An example has one label y, drawn from its label distribution d, and the answers have the likelihood l_j
+    if y = j. What d is then believed to be is a mixture of Dirichlets, in each of which one label was seen
+    once: with p_j = l_j / sum_k l_k,
+
+        p(d | answers) = sum_j p_j Dir(d; epsilon + e_j).
+
+    So the evidence of all answers together, whatever their number, is worth between no and one
+    pseudo-count, the count of a label that is known. The one Dirichlet that is given here has the mean of
+    the mixture and its mean of sum_j d_j^2. With A = classes * epsilon, these are
+
+        m_j = (epsilon + p_j) / (A + 1)   and   Q = (epsilon + 1) / (A + 1),
+
+    and the total concentration is (1 - Q) / (Q - sum_j m_j^2). Answers that say nothing leave Dir(epsilon);
+    answers that leave no doubt of label j give Dir(epsilon + e_j), exactly.
+
+    Args:
+        likelihoods: [batch, classes], not negative, of any scale; a positive one in each row.
+        prior_concentration: epsilon, a positive number.
+
+    Returns:
+        Concentrations [batch, classes] in float64, positive.
+
+    Example:
+        >>> told = tf.constant([[1.0, 1.0], [0.0, 1.0], [0.5, 1.0]])
+        >>> informed_prior(told, 0.5).numpy().round(3)
+        array([[0.5  , 0.5  ],
+               [0.5  , 1.5  ],
+               [0.441, 0.618]])
+    """
+    likelihoods = tf.cast(likelihoods, tf.float64)
+    share = likelihoods / tf.reduce_sum(likelihoods, axis=-1, keepdims=True)  # [batch, classes]
+    epsilon = tf.cast(prior_concentration, tf.float64)
+    symmetric = epsilon * tf.cast(tf.shape(likelihoods)[-1], tf.float64)
+    center = (epsilon + share) / (symmetric + 1.0)
+    square = (epsilon + 1.0) / (symmetric + 1.0)
+    gap = square - tf.reduce_sum(center**2, axis=-1, keepdims=True)
+    return center * (1.0 - square) / gap

@@ -6,10 +6,12 @@ it may also hold likelihoods: how probable what is known of an example is if the
 is the case of 1 inside and 0 outside.
 """
 
+from __future__ import annotations
+
 import tensorflow as tf
 
 
-def restrict(probabilities, candidates):
+def restrict(probabilities: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Restricts probabilities to the candidate set and renormalises them.
 
     Args:
@@ -30,7 +32,7 @@ def restrict(probabilities, candidates):
     return kept / tf.reduce_sum(kept, axis=-1, keepdims=True)
 
 
-def confidence(logits, candidates):
+def confidence(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Softmax over the candidates only: the confidence zeta of Eq. 11.
 
     Equal to `restrict(softmax(logits), candidates)`, but taken from the logits it keeps the ratios
@@ -57,7 +59,7 @@ def _weighed(logits, candidates):
     return logits + tf.math.log(tf.cast(candidates, logits.dtype))
 
 
-def weighted_cross_entropy(logits, weights):
+def weighted_cross_entropy(logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
     """Cross-entropy against per-class weights: - sum_j weights_j log softmax(logits)_j.
 
     Both classification losses are this one with different weights. The minimal loss of the warm-up
@@ -79,7 +81,7 @@ def weighted_cross_entropy(logits, weights):
     return -tf.reduce_sum(weights * tf.nn.log_softmax(logits), axis=-1)
 
 
-def compatibility(confidence, log_distribution):
+def compatibility(confidence: tf.Tensor, log_distribution: tf.Tensor) -> tf.Tensor:
     """Cross-entropy of the recovered label distribution against the classifier's confidence.
 
     The compatibility loss of Eq. 10, - sum_j zeta_j log d_j, with 0 log 0 = 0. It takes the
@@ -100,7 +102,7 @@ def compatibility(confidence, log_distribution):
     return -tf.reduce_sum(tf.math.multiply_no_nan(log_distribution, confidence), axis=-1)
 
 
-def label_reconstruction(candidate_logits, candidates):
+def label_reconstruction(candidate_logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Negative log likelihood of the candidate bits under the decoder's Bernoulli probabilities.
 
     The label part of Eq. 9, with its sign turned.
@@ -121,7 +123,7 @@ def label_reconstruction(candidate_logits, candidates):
     return tf.reduce_sum(nats, axis=-1)
 
 
-def graph_reconstruction(distribution, adjacency):
+def graph_reconstruction(distribution: tf.Tensor, adjacency: tf.Tensor) -> tf.Tensor:
     """Squared error of the adjacency rebuilt from the label distributions.
 
     Row i of || A - sigmoid(D D^T) ||_F^2 in Eq. 9, averaged over the partners in the batch so that its
@@ -145,7 +147,7 @@ def graph_reconstruction(distribution, adjacency):
     return tf.reduce_mean((tf.cast(adjacency, rebuilt.dtype) - rebuilt) ** 2, axis=-1)
 
 
-def candidate_likelihood(logits, candidates):
+def candidate_likelihood(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Negative log probability that the label is a candidate: - log sum_{j in S} softmax(logits)_j.
 
     The classifier-consistent loss of Feng et al. (2020, CC), up to a constant that the candidate sets
@@ -167,7 +169,7 @@ def candidate_likelihood(logits, candidates):
     return tf.reduce_logsumexp(logits, axis=-1) - tf.reduce_logsumexp(inside, axis=-1)
 
 
-def candidate_entropy(logits, candidates):
+def candidate_entropy(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Entropy of the `confidence`: how undecided the classifier is among the candidates.
 
     Args:
@@ -187,7 +189,7 @@ def candidate_entropy(logits, candidates):
     return -tf.reduce_sum(shares * tf.nn.log_softmax(inside), axis=-1)
 
 
-def softmax_clpl(logits, candidates):
+def softmax_clpl(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """CLPL's loss on class probabilities instead of linear scores.
 
     With p = softmax(logits) and the squared hinge psi(z) = max(0, 1 - z)^2 of Cour et al. (2011),
@@ -215,7 +217,7 @@ def softmax_clpl(logits, candidates):
     return (1.0 - mean) ** 2 + others
 
 
-def ramp_up(progress):
+def ramp_up(progress: tf.Tensor) -> tf.Tensor:
     """Weight that grows smoothly to 1: exp(-5 (1 - progress)^2) (Laine & Aila, 2017).
 
     Args:
@@ -228,7 +230,9 @@ def ramp_up(progress):
     return tf.exp(-5.0 * (1.0 - tf.minimum(progress, 1.0)) ** 2)
 
 
-def temporal_ensemble(ensemble, prediction, times, momentum):
+def temporal_ensemble(
+    ensemble: tf.Tensor, prediction: tf.Tensor, times: tf.Tensor | int, momentum: float
+) -> tf.Tensor:
     """Moving average of an example's predictions over the epochs, its bias corrected at every step.
 
     Laine & Aila (2017) keep Z <- momentum Z + (1 - momentum) prediction, from Z = 0, and use
@@ -260,7 +264,7 @@ def temporal_ensemble(ensemble, prediction, times, momentum):
     return (1.0 - share) * ensemble + share * prediction
 
 
-def complementary_shares(candidates):
+def complementary_shares(candidates: tf.Tensor) -> tf.Tensor:
     """Each label outside the set as a complementary label that weighs 1 / (number of them).
 
     Args:
@@ -279,7 +283,7 @@ def complementary_shares(candidates):
     return tf.math.divide_no_nan(outside, tf.reduce_sum(outside, axis=-1, keepdims=True))
 
 
-def complementary_risks(logits, candidates, prior):
+def complementary_risks(logits: tf.Tensor, candidates: tf.Tensor, prior: tf.Tensor) -> tf.Tensor:
     """Each class's part in the unbiased risk when every label outside the set is a complementary one.
 
     Ishida et al. (2019, Eq. 8) rebuild the risk of class k, the mean of 1[y = k] l_k with l_k = - log p_k,
@@ -316,7 +320,7 @@ def complementary_risks(logits, candidates, prior):
     return -factor * tf.nn.log_softmax(logits)
 
 
-def nonnegative_risk(risks):
+def nonnegative_risk(risks: tf.Tensor) -> tf.Tensor:
     """The sum of the classes' risks, of which those that are negative over the batch count as 0.
 
     A true class's risk is never negative. Here an estimate that is neither lowers the loss nor has a
@@ -336,7 +340,7 @@ def nonnegative_risk(risks):
     return tf.reduce_sum(tf.cast(positive, risks.dtype) * risks, axis=-1)
 
 
-def gradient_ascent(risks):
+def gradient_ascent(risks: tf.Tensor) -> tf.Tensor:
     """The loss of Ishida et al. (2019, Algorithm 1): descend on the risk, or ascend where it overfits.
 
     A true class's risk is never negative, an estimate that is has been overfitted. As long as no class's

@@ -6,14 +6,24 @@ candidate set of one, whose restricted prediction is the one-hot label, so every
 as its supervised namesake on labelled data.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 import numpy as np
 from keras import ops
 
 from valen_tf.checks import WIDTH, as_numbers, check_candidates, check_indices, require
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def approximated_accuracy(y_true, y_pred):
+    import tensorflow as tf
+    from numpy.typing import ArrayLike
+
+
+def approximated_accuracy(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     """Share of the candidates' probability that sits on the predicted class.
 
     Zero when the prediction is no candidate. Its mean estimates the accuracy without true labels
@@ -35,7 +45,7 @@ def approximated_accuracy(y_true, y_pred):
     return ops.squeeze(ops.take_along_axis(y_true, predicted, axis=-1), axis=-1)
 
 
-def covered(y_true, y_pred):
+def covered(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
     """Whether the predicted class is a candidate.
 
     Args:
@@ -53,7 +63,7 @@ def covered(y_true, y_pred):
     return ops.cast(share > 0, share.dtype)
 
 
-def label_free(probabilities, candidates):
+def label_free(probabilities: np.ndarray, candidates: np.ndarray) -> dict[str, float]:
     """Both scores of predictions on candidate sets that need no true label.
 
     Args:
@@ -81,7 +91,66 @@ def label_free(probabilities, candidates):
     }
 
 
-def recovery(label_distributions, labels):
+def hits(probabilities: ArrayLike, candidates: ArrayLike) -> np.ndarray:
+    """Of each prediction: whether it is a candidate, whether the second guess is, and its share.
+
+    Args:
+        probabilities: Class probabilities or other scores [examples, classes].
+        candidates: [examples, classes], 0 or 1.
+
+    Returns:
+        Three arrays [examples]: booleans, booleans, and as `approximated_accuracy`.
+
+    Example:
+        >>> [column.tolist() for column in hits([[0.6, 0.3, 0.1]], [[1, 0, 1]])]
+        [[True], [False], [0.8571428571428572]]
+    """
+    probabilities = as_numbers("probabilities", probabilities)
+    candidates = check_candidates(candidates)
+    rule = f"`probabilities` must be numbers of shape {candidates.shape}, that of `candidates`"
+    require(probabilities.shape == candidates.shape, rule, f"shape={probabilities.shape}")
+    rows = np.arange(len(candidates))
+    first = probabilities.argmax(axis=1)
+    rest = probabilities.astype(np.float64)
+    inside = np.maximum(rest, 0) * candidates  # scores that are no probabilities have no shares
+    share = inside[rows, first] / np.maximum(inside.sum(axis=1), np.finfo(np.float64).tiny)
+    rest[rows, first] = -np.inf
+    return candidates[rows, first] > 0, candidates[rows, rest.argmax(axis=1)] > 0, share
+
+
+def estimated_accuracy(probabilities: ArrayLike, candidates: ArrayLike) -> float:
+    """The accuracy that hits of candidate sets suggest, without true labels; also to compare methods.
+
+    A prediction inside the set may be wrong. Let c be the share of predictions inside, and q the
+    probability that a wrong one is inside; if the true label always is, then c = a + (1 - a) q for the
+    accuracy a. The assumption is that a wrong prediction is a candidate as often as the second guess is,
+    where the first one is a candidate:
+
+        a = (c - q) / (1 - q),   q = share of second guesses inside, among the hits.
+
+    Only the order of the classes counts, so that methods with any scores can be compared. Where wrong
+    candidates mislead, as instance-dependent ones do, more wrong predictions are inside, and the estimate
+    is too high; c is an upper bound in any case. On true labels q is 0 and the estimate is the accuracy.
+
+    Args:
+        probabilities: Class probabilities or other scores [examples, classes].
+        candidates: [examples, classes], 0 or 1.
+
+    Returns:
+        A float of at most 1; 0 or less where the predictions are no better than second guesses.
+
+    Example:
+        >>> scores = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7], [0.5, 0.4, 0.1]]
+        >>> sets = [[1, 0, 1], [1, 1, 0], [0, 0, 1], [0, 1, 1]]
+        >>> round(estimated_accuracy(scores, sets), 3)
+        0.625
+    """
+    hit, second, _ = hits(probabilities, candidates)
+    c, both = hit.mean(), (hit & second).mean()
+    return float((c * c - both) / (c - both)) if c > both else 0.0
+
+
+def recovery(label_distributions: ArrayLike, labels: ArrayLike) -> float:
     """Share of examples whose recovered label distribution peaks at the true label.
 
     Args:
@@ -106,6 +175,31 @@ def recovery(label_distributions, labels):
     return float(np.mean(label_distributions.argmax(axis=-1) == labels))
 
 
+def recalls(predictions: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Share of each class's examples that are predicted right; NaN for a class without examples.
+
+    Their mean is the balanced accuracy.
+
+    Args:
+        predictions: [examples], predicted class indices.
+        labels: [examples], true class indices.
+        num_classes: Number of classes.
+
+    Returns:
+        Floats [classes].
+
+    Example:
+        >>> recalls([0, 1, 1], [0, 0, 1], 3).tolist()
+        [0.5, 1.0, nan]
+    """
+    labels = as_numbers("labels", labels)
+    labels = check_indices("labels", labels, len(labels), num_classes)
+    predictions = check_indices("predictions", predictions, len(labels), num_classes)
+    counts = np.bincount(labels, minlength=num_classes)
+    right = np.bincount(labels[predictions == labels], minlength=num_classes)
+    return np.divide(right, counts, out=np.full(num_classes, np.nan), where=counts > 0)
+
+
 @keras.saving.register_keras_serializable(package="valen_tf")
 class CoveringRate(keras.metrics.MeanMetricWrapper):
     """Share of examples whose predicted class is a candidate; the accuracy on labelled data.
@@ -121,11 +215,11 @@ class CoveringRate(keras.metrics.MeanMetricWrapper):
         0.5
     """
 
-    def __init__(self, name="covering_rate", dtype=None):
+    def __init__(self, name: str = "covering_rate", dtype: str | None = None) -> None:
         super().__init__(covered, name=name, dtype=dtype)
         self._direction = "up"
 
-    def get_config(self):
+    def get_config(self) -> dict:
         """Returns the arguments of the constructor."""
         return {"name": self.name, "dtype": self.dtype}
 
@@ -147,11 +241,66 @@ class ApproximatedAccuracy(keras.metrics.MeanMetricWrapper):
         0.375
     """
 
-    def __init__(self, name="approximated_accuracy", dtype=None):
+    def __init__(self, name: str = "approximated_accuracy", dtype: str | None = None) -> None:
         super().__init__(approximated_accuracy, name=name, dtype=dtype)
         self._direction = "up"
 
-    def get_config(self):
+    def get_config(self) -> dict:
+        """Returns the arguments of the constructor."""
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="valen_tf")
+class EstimatedAccuracy(keras.metrics.Metric):
+    """The accuracy that hits of candidate sets suggest, as `estimated_accuracy`; the accuracy on labels.
+
+    A criterion for model selection that needs no true labels.
+
+    Args:
+        name: name of the metric.
+        dtype: data type of the result.
+
+    Example:
+        >>> metric = EstimatedAccuracy()
+        >>> inside = [[0.75, 0.25], [0.0, 1.0], [1.0, 0.0]]
+        >>> metric.update_state(inside, [[0.75, 0.25], [0.9, 0.1], [0.9, 0.1]])
+        >>> round(float(metric.result()), 4)
+        0.3333
+    """
+
+    def __init__(self, name: str = "estimated_accuracy", dtype: Any = None) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self._direction = "up"
+        self.sums = self.add_variable(shape=(3,), initializer="zeros", name="sums")
+
+    def update_state(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
+    ) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: [batch, classes], confidence; zero outside the candidates.
+            y_pred: [batch, classes], class probabilities.
+            sample_weight: [batch] or None.
+        """
+        y_true = ops.convert_to_tensor(y_true, dtype=self.dtype)
+        y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
+        hit = covered(y_true, y_pred)  # [batch]
+        first = ops.one_hot(ops.argmax(y_pred, axis=-1), y_pred.shape[-1], dtype=self.dtype)
+        second = covered(y_true, y_pred - 2 * first)
+        weight = (
+            ops.ones_like(hit) if sample_weight is None else ops.cast(sample_weight, self.dtype)
+        )
+        parts = [weight * hit, weight * hit * second, weight]
+        self.sums.assign_add(ops.stack([ops.sum(part) for part in parts]))
+
+    def result(self) -> tf.Tensor:
+        """Returns the estimate over all batches since the last reset."""
+        c = ops.divide_no_nan(self.sums[0], self.sums[2])
+        both = ops.divide_no_nan(self.sums[1], self.sums[2])
+        return ops.divide_no_nan(c * c - both, c - both)
+
+    def get_config(self) -> dict:
         """Returns the arguments of the constructor."""
         return {"name": self.name, "dtype": self.dtype}
 
@@ -180,14 +329,18 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         0.25
     """
 
-    def __init__(self, bins=15, name="expected_calibration_error", dtype=None):
+    def __init__(
+        self, bins: int = 15, name: str = "expected_calibration_error", dtype: str | None = None
+    ) -> None:
         super().__init__(name=name, dtype=dtype)
         self._direction = "down"
         self.bins = WIDTH("bins", bins)
         self.gap = self.add_variable(shape=(bins,), initializer="zeros", name="gap")
         self.total = self.add_variable(shape=(), initializer="zeros", name="total")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
+    ) -> None:
         """Adds a batch.
 
         Args:
@@ -207,10 +360,10 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         self.gap.assign_add(ops.segment_sum(surplus, interval, num_segments=self.bins))
         self.total.assign_add(ops.sum(weight))
 
-    def result(self):
+    def result(self) -> tf.Tensor:
         """Returns the error over all batches since the last reset."""
         return ops.divide_no_nan(ops.sum(ops.abs(self.gap)), self.total)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         """Returns the arguments of the constructor."""
         return {"bins": self.bins, "name": self.name, "dtype": self.dtype}

@@ -5,13 +5,22 @@ Any other Keras model that gives logits serves as well. `weight_decay` is PyTorc
 `optimizer.weight_decay` is decoupled from the gradient and, with momentum, much weaker.
 """
 
+from __future__ import annotations
+
 import itertools
+import pathlib
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
 from keras import layers
 
 from valen_tf import checks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEARNED_SCALE = "learned_scale"  # name of a layer that the first `fit` adapts
 
 _RULES = checks.rules(
     # An open size, `None`, is that of images of any size.
@@ -25,14 +34,22 @@ _RULES = checks.rules(
 
 
 @checks.checked(_RULES)
-def linear(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0):
+def linear(
+    feature_shape: Sequence[int | None],
+    num_classes: int,
+    *,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
     """A linear classifier, the paper's for UCI and real-world data. Its embedding is its input.
 
     Args:
         feature_shape: Shape of one example's features.
         num_classes: Number of classes.
         moments: `(mean, std)` of the training features, as `PartialLabelDataset.moments` gives them, to
-            standardise inside the network, so that it takes raw features wherever it goes.
+            standardise inside the network, so that it takes raw features wherever it goes. By default the
+            first `fit` of a method learns them; `False` leaves the features as they are.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights.
 
@@ -50,15 +67,15 @@ def linear(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0
 
 @checks.checked(_RULES)
 def mlp(
-    feature_shape,
-    num_classes,
+    feature_shape: Sequence[int | None],
+    num_classes: int,
     *,
-    hidden_units=(300, 301, 302, 303),
-    batch_normalization=True,
-    moments=None,
-    weight_decay=0.0,
-    seed=0,
-):
+    hidden_units: Sequence[int] = (300, 301, 302, 303),
+    batch_normalization: bool = True,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
     """A multilayer perceptron, the paper's for the MNIST family.
 
     The default is the network of the authors' public code for instance-dependent candidate sets. For
@@ -71,7 +88,7 @@ def mlp(
         hidden_units: Width of each hidden layer.
         batch_normalization: Whether each hidden layer is normalised over the batch; where it is not, it
             has a bias.
-        moments: `(mean, std)` of the training features, to standardise inside the network.
+        moments: As in `linear`.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights.
 
@@ -101,7 +118,139 @@ def mlp(
 
 
 @checks.checked(_RULES)
-def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed=0):
+def convnet(
+    feature_shape: Sequence[int],
+    num_classes: int,
+    *,
+    augment: bool = True,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
+    """A small convolutional network for pictures: three stages of 32, 64 and 128 channels.
+
+    The embedding is the 128-wide mean over positions.
+
+    Args:
+        feature_shape: `(height, width, channels)`.
+        num_classes: Number of classes.
+        augment: Whether pictures are mirrored and shifted at random while training.
+        moments: `(mean, std)` of the training features, to standardise inside the network.
+        weight_decay: Strength of the L2 penalty.
+        seed: Seed of the initial weights and of the augmentation.
+
+    Returns:
+        A functional `keras.Model` from features to logits.
+
+    Example:
+        >>> convnet((32, 32, 3), 10).output_shape
+        (None, 10)
+    """
+    rule = "`feature_shape` must be (height, width, channels)"
+    checks.require(len(feature_shape) == 3, rule, tuple(feature_shape))
+    inputs, hidden = _inputs(feature_shape, moments)
+    if augment:
+        hidden = layers.RandomFlip("horizontal", seed=seed, name="mirrored")(hidden)
+        hidden = layers.RandomTranslation(0.1, 0.1, seed=seed, name="shifted")(hidden)
+    for stage, channels in enumerate((32, 64, 128), start=1):
+        hidden = layers.Conv2D(
+            channels,
+            3,
+            padding="same",
+            use_bias=False,  # batch normalisation has its own
+            kernel_initializer=keras.initializers.HeNormal(seed + stage),
+            kernel_regularizer=_decay(weight_decay),
+            name=f"convolution_{stage}",
+        )(hidden)
+        hidden = _normalize(hidden, weight_decay, f"normalise_{stage}")
+        hidden = layers.ReLU(name=f"relu_{stage}")(hidden)
+        if min(hidden.shape[1:3]) > 1:
+            hidden = layers.MaxPooling2D(name=f"pooled_{stage}")(hidden)
+    hidden = layers.GlobalAveragePooling2D(name="embedding")(hidden)  # [batch, 128]
+    logits = _logits(hidden, num_classes, weight_decay, seed)
+    return keras.Model(inputs, logits, name="convnet")
+
+
+# How Keras Applications wants its pictures, of bytes: scaled to [-1, 1], or as they are.
+_SCALED = (
+    "MobileNet",
+    "MobileNetV2",
+    "Xception",
+    "InceptionV3",
+    "InceptionResNetV2",
+    "NASNetMobile",
+)
+_SCALED += ("NASNetLarge", "ResNet50V2", "ResNet101V2", "ResNet152V2")
+_AS_THEY_ARE = tuple(f"EfficientNetB{size}" for size in range(8))
+_AS_THEY_ARE += tuple(f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L"))
+_AS_THEY_ARE += tuple(f"ConvNeXt{size}" for size in ("Tiny", "Small", "Base", "Large", "XLarge"))
+_AS_THEY_ARE += ("MobileNetV3Small", "MobileNetV3Large")
+BACKBONES = (*_SCALED, *_AS_THEY_ARE)
+
+
+@checks.checked(_RULES)
+def backbone(
+    feature_shape: Sequence[int],
+    num_classes: int,
+    *,
+    kind: str = "MobileNetV2",
+    weights: pathlib.Path | str | None = None,
+    trainable: bool = False,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
+    """A network of Keras Applications under a layer of logits. The embedding is the backbone's output.
+
+    Nothing is downloaded: weights come from a local file.
+
+    Args:
+        feature_shape: `(height, width, 3)`, of pictures of bytes from 0 to 255.
+        num_classes: Number of classes.
+        kind: Name in `keras.applications`; `BACKBONES` has those that are known.
+        weights: File of the backbone's weights without its top, as Keras publishes it; random ones for
+            `None`.
+        trainable: Whether the backbone is trained as well.
+        moments: Not used: a backbone has a scale of its own.
+        weight_decay: Strength of the L2 penalty on the logits' layer.
+        seed: Seed of the initial weights of the logits' layer.
+
+    Returns:
+        A functional `keras.Model` from features to logits.
+    """
+    checks.one_of(*BACKBONES)("kind", kind)
+    if weights is not None and not pathlib.Path(weights).is_file():
+        raise FileNotFoundError(f"There is no file of weights {weights}.")
+    try:
+        body = getattr(keras.applications, kind)(
+            include_top=False, weights=None, input_shape=tuple(feature_shape), pooling="avg"
+        )
+        if weights is not None:
+            body.load_weights(weights)
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"{kind} must fit `feature_shape` and the file of weights. Received: "
+            f"feature_shape={tuple(feature_shape)}, weights={weights}: {checks.shortened(error)}"
+        ) from error
+    body.trainable = trainable
+    inputs = keras.Input(tuple(feature_shape), name="features")
+    hidden = inputs
+    if kind in _SCALED:
+        hidden = layers.Rescaling(1 / 127.5, offset=-1, name="scale")(hidden)
+    hidden = body(hidden, training=None if trainable else False)
+    logits = _logits(hidden, num_classes, weight_decay, seed)
+    return keras.Model(inputs, logits, name="backbone")
+
+
+@checks.checked(_RULES)
+def resnet32(
+    feature_shape: Sequence[int | None],
+    num_classes: int,
+    *,
+    moments: tuple[np.ndarray, np.ndarray] | None = None,
+    weight_decay: float = 0.0,
+    seed: int = 0,
+) -> keras.Model:
     """The residual network of 32 layers for small images, the paper's for CIFAR-10.
 
     Three stages of five blocks, 16, 32 and 64 channels wide; where the width changes, the shortcut is a
@@ -110,7 +259,7 @@ def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed
     Args:
         feature_shape: `(height, width, channels)`, or `(height, width)` for grey images.
         num_classes: Number of classes.
-        moments: `(mean, std)` of the training features, to standardise inside the network.
+        moments: As in `linear`.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights.
 
@@ -174,16 +323,21 @@ def resnet32(feature_shape, num_classes, *, moments=None, weight_decay=0.0, seed
 
 def _inputs(feature_shape, moments):
     inputs = keras.Input(tuple(feature_shape), name="features")
-    hidden = inputs
-    if moments is not None:
-        mean, std = _moments(moments)
-        hidden = layers.Normalization(
-            axis=tuple(range(1, len(feature_shape) + 1)),
-            mean=mean,
-            variance=std**2,
-            name="standardise",
-        )(hidden)
-    return inputs, hidden
+    if moments is False or not len(feature_shape):
+        return inputs, inputs
+    if moments is None:
+        # Of images by channel, as `PartialLabelDataset.moments`; adapted by the first `fit`.
+        axis = tuple(range(3, 1 + len(feature_shape))) if len(feature_shape) > 1 else (1,)
+        scale = layers.Normalization(axis=axis or None, name=LEARNED_SCALE)
+        return inputs, scale(inputs)
+    mean, std = _moments(moments)
+    scale = layers.Normalization(
+        axis=tuple(range(1, len(feature_shape) + 1)),
+        mean=mean,
+        variance=std**2,
+        name="standardise",
+    )
+    return inputs, scale(inputs)
 
 
 def _moments(moments):

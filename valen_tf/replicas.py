@@ -69,6 +69,9 @@ def forward(network, features):
     """
     if tf.distribute.get_strategy().num_replicas_in_sync == 1:
         return network(features, training=True)
-    rows = tf.shape(features)[0]
-    paddings = [[0, tf.cast(rows == 0, tf.int32)], *([0, 0] for _ in features.shape[1:])]
-    return network(tf.pad(features, paddings), training=True)[:rows]
+    rows = tf.shape(tf.nest.flatten(features)[0])[0]
+
+    def padded(part):
+        return tf.pad(part, [[0, tf.cast(rows == 0, tf.int32)], *([0, 0] for _ in part.shape[1:])])
+
+    return network(tf.nest.map_structure(padded, features), training=True)[:rows]

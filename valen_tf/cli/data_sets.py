@@ -20,9 +20,14 @@ def add(commands):
 
     check = data_commands.add_parser(
         "check",
-        help="compare files with those that the records of this project were made with",
-        description="Says of every public file, and of every clean network, whether the copy at hand is "
-        "the one that the records of this project were made with, by its SHA-256 checksum.",
+        help="look for mistakes in a table of your own, or compare public files with those of the records",
+        description="Of a FILE: tells mistakes that would train to a wrong result without a word; the "
+        "columns are named as for `valen-tf train --csv FILE data.candidates=...`. Without a file: says "
+        "of every public file, and of every clean network, whether the copy at hand is the one that the "
+        "records of this project were made with, by its SHA-256 checksum.",
+    )
+    check.add_argument(
+        "file", nargs="*", metavar="FILE KEY=VALUE", help="a table, and values of the config"
     )
     check.add_argument(
         "--data-dir",
@@ -154,8 +159,37 @@ def _data_check(options):
     from valen_tf.data import cards
     from valen_tf.data.harmless import printable
 
+    if options.file:
+        _check_table(options.file)
+        return
     for file, verdict in cards.check(options.data_dir):
         print(printable(f"{file}: {verdict}"))
+
+
+def _check_table(words):
+    import json
+
+    from valen_tf.data.checking import check
+    from valen_tf.data.harmless import printable
+    from valen_tf.runs.config import read_config
+    from valen_tf.runs.sources import read_csv
+
+    files = [word for word in words if "=" not in word]
+    if len(files) != 1:
+        raise ValueError(
+            f"`valen-tf data check` takes one FILE. Received: {' '.join(files) or 'none'}"
+        )
+    values = [word for word in words if "=" in word]
+    config = read_config(None, [*values, f"data.csv={json.dumps(files[0])}"])
+    dataset = read_csv(config, files[0])
+    print(printable(f"{files[0]}: {dataset}"))
+    print(printable(f"columns: {dataset.table}"))
+    found = check(dataset)
+    print(printable(str(found)))
+    if found.errors:
+        raise ValueError(
+            f"{files[0]} has {len(found.errors)} mistakes that cannot be meant; see above"
+        )
 
 
 def _data_card(options):

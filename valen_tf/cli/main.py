@@ -2,14 +2,16 @@
 
 import argparse
 import importlib
+import itertools
 import json
 import os
+import shutil
 import sys
+import textwrap
 
 import valen_tf
 from valen_tf import methods
-from valen_tf.checks import shortened
-from valen_tf.cli import data_sets
+from valen_tf.cli import data_sets, label_report, terminal
 
 LONGEST = 1000  # characters of an error
 
@@ -21,19 +23,33 @@ def main(arguments=None):
     either came from.
     """
     options = _parsed(arguments)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    verbose = getattr(options, "verbose", False)
+    if not verbose:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if arguments is None:  # a command of its own, rather than a call
+        terminal.end_after_interrupt(lambda: _interrupted(options))
+        terminal.show_warnings()
+        if not getattr(options, "quiet", True) and sys.stderr.isatty():
+            terminal.say("valen-tf: reading config and data ...")
     debug = os.environ.get("VALEN_TF_DEBUG", "0") not in ("", "0")
     try:
         for module in filter(None, os.environ.get("VALEN_TF_METHODS", "").split(",")):
             importlib.import_module(module)
         options.run(options)
     except KeyboardInterrupt:
-        continues = options.run in (_train, _tune, _reproduce)
-        print(
-            "\nvalen-tf: interrupted" + "; the same command continues." * continues, file=sys.stderr
-        )
+        terminal.restore()
+        terminal.say("\n" + _interrupted(options))
+        if arguments is None:
+            sys.stdout.flush()
+            os._exit(130)  # TensorFlow's threads would take their time
         return 130
+    except BrokenPipeError:  # `valen-tf ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except Exception as error:
+        from valen_tf.checks import shortened  # which imports NumPy
+
+        terminal.restore()
         if debug:
             raise
         expected = isinstance(
@@ -51,12 +67,18 @@ def main(arguments=None):
     return 0
 
 
+def _interrupted(options):
+    continues = options.run in (_train, _tune, _compare, _reproduce)
+    return "valen-tf: interrupted" + "; the same command continues." * continues
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and say which command's help to ask for."""
 
     def error(self, message):
         """Ends with exit code 2."""
-        from valen_tf.data.harmless import printable  # which imports NumPy
+        from valen_tf.checks import shortened  # which imports NumPy
+        from valen_tf.data.harmless import printable
 
         self.exit(
             2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n"
@@ -76,6 +98,8 @@ def _parsed(arguments):
             parser.error(f"one config alone, not {' and '.join(files)}")
         options.config = files[0] if files else None
         options.overrides = [word for word in words if "=" in word]
+        if options.epochs is not None:
+            options.overrides.append(f"training.epochs={options.epochs}")
     return options
 
 
@@ -92,6 +116,7 @@ def _parser():
         help="train into a run folder; the same command continues a run that was killed",
         description="Without arguments: VALEN on scikit-learn's digits. Every value of the config can "
         "be set on the command line, e.g. training.epochs=100 settings.compatibility_weight=5.",
+        epilog=_keys_in_short(),
     )
     _add_words(train)
     train.add_argument(
@@ -99,7 +124,20 @@ def _parser():
         metavar="NAME",
         help=f"{', '.join(methods.names())}; or package.module:Class of your own (default: valen)",
     )
-    train.add_argument("--csv", help="your own data: a CSV file with a column of candidate labels")
+    train.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="your own data: a table (CSV, TSV, Parquet, compressed) with a column of candidate labels",
+    )
+    train.add_argument(
+        "--answers",
+        metavar="FILE",
+        help="people's answers on the items of --csv: a table of item, annotator, label, or an export of "
+        "Label Studio, Argilla, Doccano or Prodigy",
+    )
+    train.add_argument(
+        "--force", action="store_true", help="delete the run that is in the folder, and begin anew"
+    )
     train.add_argument(
         "--out", help="run folder (default: runs/ and the name of the data, the method)"
     )
@@ -108,12 +146,29 @@ def _parser():
     evaluate = commands.add_parser("evaluate", help="scores of a finished run")
     evaluate.add_argument("folder", help="run folder")
     evaluate.add_argument("--csv", help="evaluate on this file instead of the run's held-out part")
+    evaluate.add_argument(
+        "--label", metavar="COLUMN", help="the file's column of true labels (default: data.label)"
+    )
     evaluate.set_defaults(run=_evaluate)
 
     predict = commands.add_parser("predict", help="class probabilities by a finished run")
     predict.add_argument("folder", help="run folder")
     predict.add_argument("--csv", help="predict for this file instead of the run's held-out part")
+    predict.add_argument(
+        "--top-k",
+        type=int,
+        default=1,
+        metavar="K",
+        help="name the K likeliest classes (default: 1)",
+    )
     predict.add_argument("--output", help="CSV file to write (default: print the first rows)")
+    predict.add_argument(
+        "--coverage",
+        type=float,
+        metavar="SHARE",
+        help="add calibrated confidences and prediction sets that hold this share of the true labels, "
+        "e.g. 0.9; a prediction that is not alone in its set is better left to a person",
+    )
     predict.set_defaults(run=_predict)
 
     export = commands.add_parser(
@@ -129,11 +184,14 @@ def _parser():
     export.add_argument("--tflite", metavar="DIR", help="write TFLite files to this folder as well")
     export.set_defaults(run=_export)
 
+    label_report.add(commands)
+
     tune = commands.add_parser(
         "tune",
         help="search values of a config without true labels; the same command continues",
         description="Searches, by default, the paper's lambda and epsilon, judged by held-out candidate "
         "sets alone, and writes the best config for `valen-tf train`. The test part is not touched.",
+        epilog=_keys_in_short(),
     )
     _add_words(tune)
     tune.add_argument("--method", metavar="NAME", help="as in `valen-tf train`")
@@ -144,9 +202,9 @@ def _parser():
     tune.add_argument("--tuner", choices=("random", "bayesian", "hyperband"), default="bayesian")
     tune.add_argument(
         "--objective",
-        choices=("approximated_accuracy", "covering_rate"),
-        default="approximated_accuracy",
-        help="label-free score on the held-out candidate sets (default: approximated_accuracy)",
+        choices=("estimated_accuracy", "covering_rate", "approximated_accuracy"),
+        default="estimated_accuracy",
+        help="label-free score on the held-out candidate sets (default: estimated_accuracy)",
     )
     tune.add_argument(
         "--space",
@@ -156,6 +214,24 @@ def _parser():
     )
     tune.add_argument("--out", help="folder (default: tuning/ and the name of the data)")
     tune.set_defaults(run=_tune)
+
+    compare = commands.add_parser(
+        "compare",
+        help="which method for your data, without true labels; the same command continues",
+        description="Trains methods on parts of the data, judges them by held-out candidate sets, and "
+        "recommends one: best.yaml is its config for `valen-tf train`. The test part is not touched.",
+    )
+    _add_words(compare)
+    compare.add_argument("--methods", nargs="+", metavar="NAME", help="default: all")
+    compare.add_argument(
+        "--csv", help="your own data: a CSV file with a column of candidate labels"
+    )
+    compare.add_argument(
+        "--repeats", type=int, default=3, help="parts held out in turn, for the best (default: 3)"
+    )
+    compare.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    compare.add_argument("--out", help="folder (default: comparison/ and the name of the data)")
+    compare.set_defaults(run=_compare, method=None)
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -209,11 +285,86 @@ def _parser():
     listing = commands.add_parser("methods", help="the methods, and when to choose which")
     listing.set_defaults(run=lambda options: print(methods.markdown()))
 
+    config = commands.add_parser(
+        "config",
+        help="the keys of a config, their defaults and meanings",
+        description="All keys that a YAML file or KEY=VALUE on the command line may set.",
+    )
+    config.add_argument("--method", metavar="NAME", help="also the settings of this method")
+    config.set_defaults(run=_config_keys)
+
+    completion = commands.add_parser(
+        "completion",
+        help="words that your shell offers after Tab",
+        description='For bash: put `eval "$(valen-tf completion bash)"` into ~/.bashrc; zsh alike. Fish: '
+        "valen-tf completion fish > ~/.config/fish/completions/valen-tf.fish",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.set_defaults(run=_completion)
+
     data_sets.add(commands)
+    for command in (train, evaluate, predict, export, tune, compare, reproduce):
+        volume = command.add_mutually_exclusive_group()
+        volume.add_argument(
+            "--quiet", "-q", action="store_true", help="print the results alone, no progress"
+        )
+        volume.add_argument(
+            "--verbose",
+            "-v",
+            action="store_true",
+            help="a line for each epoch, and TensorFlow's log",
+        )
     return parser
 
 
+def _keys_in_short():
+    return (
+        "Keys: method, seed, ablation; data.name, .csv, .candidates, .label, .rate, .test_fraction, ...; "
+        "network.name, .hidden_units, ...; training.epochs, .batch_size, .learning_rate, ...; "
+        "settings.NAME of the method. `valen-tf config` says what each means."
+    )
+
+
+def _config_keys(options):
+    from valen_tf.runs import keys
+
+    lines = [(key, _in_yaml(value), keys.MEANINGS[key]) for key, value in keys.defaults().items()]
+    method = options.method or "valen"
+    known = methods.settings_of(method) if methods.card(method) else None
+    if known is None:
+        from valen_tf.checks import shortened
+
+        raise ValueError(
+            f"`method` must be one of {', '.join(methods.names())}. Received: {shortened(method, 60)}"
+        )
+    lines += [(f"settings.{key}", *pair) for key, pair in known.items()]
+    width = max(len(key) for key, _, _ in lines)
+    columns = max(60, shutil.get_terminal_size((100, 24)).columns)
+    for key, default, meaning in lines:
+        head = f"{key:{width}}  {default:12}  "
+        if len(head) + 30 > columns:  # narrow: the meaning below
+            print(f"{key}  {default}".rstrip())
+            head = "    "
+        print(textwrap.fill(head + meaning, columns, subsequent_indent=" " * len(head)))
+
+
+def _in_yaml(value):
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def _completion(options):
+    from valen_tf.cli import completion
+    from valen_tf.runs import keys
+
+    print(completion.script(_parser(), options.shell, keys.MEANINGS), end="")
+
+
 def _add_words(command):
+    command.add_argument(
+        "--epochs", type=int, metavar="N", help="passes over the training rows; training.epochs=N"
+    )
     command.add_argument(
         "words",
         nargs="*",
@@ -230,6 +381,8 @@ def _config(options):
     # In quotes, which are YAML's as well: a file may be called no.csv, or [1.
     if options.csv is not None:
         overrides.append(f"data.csv={json.dumps(options.csv)}")
+    if getattr(options, "answers", None) is not None:
+        overrides.append(f"data.answers={json.dumps(options.answers)}")
     if options.method:
         own = ":" in options.method
         name = methods.import_method(options.method) if own else options.method
@@ -244,23 +397,64 @@ def _run_name(config, name):
 
 def _train(options):
     from valen_tf import runs
+    from valen_tf.runs import beforehand
 
     config, name = _config(options)
-    folder = options.out or os.path.join("runs", _run_name(config, name))
-    summary = runs.train(config, folder, report=_say)
-    _show(summary, title=f"{config.method} on {name}")
-    _say(
-        f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use it."
+    beforehand.check(config)
+    folder = options.out or _free_folder(os.path.join("runs", _run_name(config, name)), config)
+    if options.force:
+        runs.delete(folder)
+    summary = runs.train(
+        config,
+        folder,
+        report=_quiet if options.quiet else _say,
+        progress="none" if options.quiet else "lines" if options.verbose else "bar",
+        prepare=lambda: _load_tensorflow(options),
     )
+    _show(summary, title=f"{config.method} on {name}")
+    if not options.quiet:
+        _say(
+            f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use "
+            "it."
+        )
+        page = os.path.join(folder, "report.html")
+        if os.path.exists(page):
+            _say(f"Which labels to look at first: {page}")
+
+
+def _free_folder(folder, config):
+    """The default folder, or the next number of it where another config's run is in it."""
+    from valen_tf import runs
+
+    for number in itertools.count(1):
+        place = folder if number == 1 else f"{folder}-{number}"
+        if runs.is_free(place, config):
+            return place
+
+
+def _quiet(text):
+    """Says nothing."""
+
+
+def _load_tensorflow(options):
+    terminal.load_tensorflow(quiet=options.quiet, verbose=options.verbose)
 
 
 def _tune(options):
-    from valen_tf import runs, tuning
-    from valen_tf.tuning import searching
+    from valen_tf import runs
+    from valen_tf.runs import beforehand
 
     config, name = _config(options)
+    beforehand.check(config)
+    _load_tensorflow(options)
     folder = options.out or os.path.join("tuning", _run_name(config, name))
     space = options.space and dict(map(_range, options.space))
+    from valen_tf import tuning
+    from valen_tf.checks import extra
+
+    with extra("tune"):
+        from valen_tf.tuning import searching
+
     how = {name: getattr(options, name) for name in ("trials", "tuner", "objective")}
     searching.check(config, space=space, **how)
     dataset = runs.prepare(config).train
@@ -271,6 +465,21 @@ def _tune(options):
         _say(
             f"`valen-tf train {folder}/best.yaml` trains with the best; all trials are in {folder}."
         )
+
+
+def _compare(options):
+    from valen_tf import runs, tuning
+    from valen_tf.runs import beforehand
+
+    config, name = _config(options)
+    beforehand.check(config)
+    _load_tensorflow(options)
+    folder = options.out or os.path.join("comparison", name)
+    how = {name: getattr(options, name) for name in ("methods", "repeats", "jobs")}
+    found = tuning.compare(runs.prepare(config).train, folder, config, report=_say, **how)
+    _say(f"\n{found}")
+    if found.recommended:
+        _say(f"`valen-tf train {folder}/best.yaml` trains it; all scores are in {folder}.")
 
 
 def _range(text):
@@ -290,6 +499,7 @@ def _reproduce(options):
 
     from valen_tf.papers.valen2021.reproduce import OF_THE_PAPER, reproduce
 
+    _load_tensorflow(options)
     targets = OF_THE_PAPER if "all" in options.targets else options.targets
     backend = contextlib.nullcontext()
     if options.dask:
@@ -329,24 +539,53 @@ def _results(options):
 def _evaluate(options):
     from valen_tf import runs
 
-    _show(runs.evaluate(options.folder, options.csv), title=options.folder)
+    runs.check_finished(options.folder)
+    _load_tensorflow(options)
+    of = "held-out" if options.csv is None else options.csv
+    summary = runs.evaluate(options.folder, options.csv, options.label)
+    _show(summary, title=options.folder, of=of)
 
 
 def _predict(options):
     from valen_tf import runs
+    from valen_tf.checks import COUNT, PART
 
-    frame = runs.predict(options.folder, options.csv, options.output)
+    COUNT("top_k", options.top_k)
+    if options.coverage is not None:
+        PART("coverage", options.coverage)
+    runs.check_finished(options.folder)
+    _load_tensorflow(options)
+    frame = runs.predict(
+        options.folder,
+        options.csv,
+        options.output,
+        top_k=options.top_k,
+        coverage=options.coverage,
+    )
     if options.output:
         _say(f"{len(frame)} predictions in {options.output}")
     else:
         _say(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:
             _say(f"... {len(frame) - 10} more; --output FILE writes all")
+    missing = frame.row[frame.confidence.isna()]
+    if len(missing):
+        from valen_tf.checks import shortened
+
+        _say(
+            f"valen-tf: no answer for {len(missing)} of {len(frame)} rows, where a value is missing or "
+            f"infinite: row {shortened(', '.join(map(str, missing)), 60)}",
+            sys.stderr,
+        )
 
 
 def _export(options):
     from valen_tf import runs
+    from valen_tf.checks import COUNT
 
+    COUNT("top_k", options.top_k)
+    runs.check_finished(options.folder)
+    _load_tensorflow(options)
     version = runs.export(options.folder, options.base, top_k=options.top_k, tflite=options.tflite)
     _say(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
     if options.tflite:
@@ -361,27 +600,51 @@ def _say(text, file=None):
 
 
 _WORDS = {
-    "accuracy": "accuracy on held-out true labels",
-    "covering_rate": "predictions inside held-out candidate sets",
-    "approximated_accuracy": "approximated accuracy on held-out candidate sets",
+    "accuracy": "accuracy on {of} true labels",
+    "balanced_accuracy": "mean recall of the classes",
+    "covering_rate": "predictions inside {of} candidate sets",
+    "approximated_accuracy": "approximated accuracy on {of} candidate sets",
     "recovered_labels": "training labels recovered (top of the distribution)",
+    "majority_recovered_labels": "training labels recovered by the majority of the answers",
+    "dawid_skene_recovered_labels": "training labels recovered by Dawid-Skene, without a classifier",
+    "majority_agrees": "training labels as the majority of the answers has them",
+    "dawid_skene_agrees": "training labels as Dawid-Skene has them, without a classifier",
 }
 
 
-def _show(summary, title):
+def _show(summary, title, of="held-out"):
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from valen_tf.data.harmless import printable
 
-    # As plain text: brackets in the name of a folder are no markup.
-    table = Table("", "", title=Text(printable(title)), show_header=False)
+    rows = []
     for key, value in summary.items():
         if key == "seconds":
-            table.add_row("seconds", f"{value:.0f}")
-        else:
-            words = _WORDS[key.removeprefix("ablation_")]
-            without = ", without label enhancement" if key.startswith("ablation_") else ""
-            table.add_row(words + without, f"{100 * value:.2f} %")
-    Console().print(table)
+            rows.append(("seconds", f"{value:.0f}"))
+            continue
+        if key == "recall":
+            lowest = sorted(value.items(), key=lambda item: item[1])[:3]
+            told = ", ".join(f"{name} {100 * recall:.2f} %" for name, recall in lowest)
+            rows.append(("lowest recall", printable(told)))
+            continue
+        words = _WORDS[key.removeprefix("ablation_")]
+        # "held-out" only of rows that were; a file that was given has its name.
+        held_out = of == "held-out" or "{of}" not in words
+        words = words.format(of="held-out" if held_out else "the")
+        words += "" if held_out else f" of {of}"
+        without = ", without label enhancement" if key.startswith("ablation_") else ""
+        rows.append((words + without, f"{100 * value:.2f} %"))
+    console = Console()
+    if console.is_terminal and (console.is_dumb_terminal or console.width < 60):
+        # No frame, and no line that a narrow terminal would break in the middle of a number.
+        print(printable(title))
+        for words, number in rows:
+            print(f"{number}  {printable(words)}")
+        return
+    # As plain text: brackets in the name of a folder are no markup.
+    table = Table("", "", title=Text(printable(title)), show_header=False)
+    for words, number in rows:
+        table.add_row(Text(printable(words)), Text(number))
+    console.print(table)

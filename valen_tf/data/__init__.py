@@ -10,4 +10,8 @@ def __getattr__(name):
         from valen_tf.data.batches import Batches
 
         return Batches
+    if name == "annotation_tools":  # which nothing else here imports
+        import valen_tf.data.annotation_tools
+
+        return valen_tf.data.annotation_tools
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

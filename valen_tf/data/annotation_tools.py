@@ -6,16 +6,74 @@ picture) begin with `data.`. `PartialLabelDataset.from_answers` takes the frame 
 and ignored answers are left out; an answer that rejects a label excludes it.
 """
 
+from __future__ import annotations
+
 import json
 import pathlib
 import zipfile
+from typing import TYPE_CHECKING
 
-from valen_tf.checks import require
+from valen_tf.checks import check_file, require
+
+if TYPE_CHECKING:
+    import pandas
 
 COLUMNS = {"item": "item", "annotator": "annotator", "label": "label", "excludes": "excludes"}
 
 
-def label_studio(path, *, name=None):
+def read(path: pathlib.Path | str) -> pandas.DataFrame:
+    """Answers in an export of any of these tools, which what is in the file tells apart.
+
+    Args:
+        path: The file; of Doccano also the folder that was in it.
+
+    Returns:
+        A pandas frame.
+    """
+    tool = _tool(path)
+    rule = f"{path} must be an export of Label Studio, Argilla, Doccano or Prodigy"
+    require(tool is not None, rule, "a file in another form")
+    return tool(path)
+
+
+def is_export(path: pathlib.Path | str) -> bool:
+    """Whether a file is an export of one of these tools, and no plain table of answers.
+
+    Args:
+        path: The file; of Doccano also a folder or a zip.
+    """
+    path = pathlib.Path(path)
+    return path.is_dir() or path.suffix in (".zip", ".json", ".jsonl") or _tool(path) is not None
+
+
+def _tool(path):
+    """The function that reads a file, by what its first record holds; `None` for other files."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        return doccano
+    check_file("answers", path)
+    if zipfile.is_zipfile(path):
+        return doccano
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        start = file.read(1).strip() or file.readline().strip()[:1]
+    if start not in ("[", "{"):
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            header = file.readline()
+        columns = {name.strip().strip('"') for name in header.split(",")}
+        return label_studio if {"id", "annotator", "annotation_id"} <= columns else None
+    records = _json(path)
+    record = records[0] if isinstance(records, list) and records else records
+    keys = set(record) if isinstance(record, dict) else set()
+    if keys & {"annotations", "completions", "annotation_id"}:
+        return label_studio
+    if keys & {"_input_hash", "_annotator_id", "_task_hash"}:
+        return prodigy
+    if "responses" in keys or any(key.endswith(".responses") for key in keys):
+        return argilla
+    return doccano if {"id", "label"} <= keys else None
+
+
+def label_studio(path: pathlib.Path | str, *, name: str | None = None) -> pandas.DataFrame:
     """Answers in an export of Label Studio: JSON, JSON_MIN or CSV.
 
     Args:
@@ -77,7 +135,7 @@ def _choices(value):
     return list(value) if isinstance(value, list) else [value] if value else []
 
 
-def argilla(path, *, question=None):
+def argilla(path: pathlib.Path | str, *, question: str | None = None) -> pandas.DataFrame:
     """Answers in an export of Argilla 2: the records as JSON, or flattened as from `to_list`.
 
     Args:
@@ -111,11 +169,11 @@ def _argilla(records, question):
                 yield record["id"], user, _list(value), [], data
 
 
-def doccano(path):
+def doccano(path: pathlib.Path | str) -> pandas.DataFrame:
     """Answers in an export of Doccano: a zip with a file for each member of the project.
 
     Args:
-        path: The zip, or a folder with what was in it: `<member>.jsonl` or `<member>.csv`.
+        path: The zip, or what was in it: `<member>.jsonl` or `<member>.csv`, or a folder of these.
 
     Returns:
         A pandas frame.
@@ -123,6 +181,8 @@ def doccano(path):
     path = pathlib.Path(path)
     if path.is_dir():
         texts = {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
+    elif not zipfile.is_zipfile(path):  # one member's file
+        texts = {path.name: path.read_text("utf-8")}
     else:
         # Members are read in memory: no name in an archive becomes a file.
         with zipfile.ZipFile(path) as archive:
@@ -148,7 +208,7 @@ def _doccano(texts):
             yield record["id"], file.stem, labels, [], data
 
 
-def prodigy(path):
+def prodigy(path: pathlib.Path | str) -> pandas.DataFrame:
     """Answers in an export of Prodigy, the JSON lines of `db-out`.
 
     Of a task with options the accepted ones are the labels. Of a binary task, which asks for one label,

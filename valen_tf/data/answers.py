@@ -4,9 +4,12 @@ An answer is one annotator's word on one example: a label, several labels betwee
 could not decide, or labels that the annotator rules out.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -14,13 +17,38 @@ import scipy.special
 
 from valen_tf.checks import check_indices, require
 
-# How many answers it takes until an annotator is judged by them as much as by the prior: as good as the
-# crowd at first; and in answers on each class, as good with this class as with the others, with errors of
-# every kind alike.
-_PRIOR_ANSWERS = 20
-_PRIOR_HABITS = 5
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas
+    from numpy.typing import ArrayLike
+
 # No combination of answers makes a label impossible: people slip.
 LEAST_EVIDENCE = 1e-6
+# What is supposed of a crowd of which nothing is known: an accuracy, worth this many answers.
+_SUPPOSED, _SUPPOSED_ANSWERS = 0.8, 10.0
+# What is tried for `Habits`, and on how many rows of answers at most.
+_ACCURACY = (5.0, 20.0)
+_CLASSES = (5.0, 15.0, 50.0, 150.0)
+_FOLDS = 5
+_MOST_ROWS = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Habits:
+    """What is believed of annotators before their answers are seen, in numbers of answers.
+
+    Args:
+        accuracy: Answers until an annotator's accuracy counts as much as the crowd's.
+        classes: Answers on a class until an annotator's own habits with this class count as much as what
+            the annotator's accuracy lets expect.
+        shared: Whether the crowd has habits in common, such as to take blues for jazz: an annotator's
+            errors are then expected where the crowd's are, and otherwise to be of every kind alike.
+    """
+
+    accuracy: float = 20.0
+    classes: float = 15.0
+    shared: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,7 +115,7 @@ class Answers:
             object.__setattr__(self, field, value)  # frozen for everyone else
 
     @classmethod
-    def from_arrays(cls, arrays):
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Answers:
         """The answers whose fields were saved as arrays, a dict."""
         sizes = {name: int(arrays[name]) for name in ("num_examples", "num_classes")}
         return cls(**{**arrays, **sizes})
@@ -103,7 +131,7 @@ class Answers:
             f"{self.num_examples} examples, {self.num_classes} classes)"
         )
 
-    def take(self, indices):
+    def take(self, indices: np.ndarray) -> Answers:
         """The answers on some examples, in their order; the annotators keep their numbers.
 
         Args:
@@ -125,7 +153,7 @@ class Answers:
     # -- what the answers say together ----------------------------------------------------------
 
     @functools.cached_property
-    def votes(self):
+    def votes(self) -> np.ndarray:
         """How often each label was given [examples, classes]; an answer of several labels is divided."""
         votes = np.zeros((self.num_examples, self.num_classes))
         given = ~self.excludes
@@ -133,13 +161,13 @@ class Answers:
         return votes
 
     @functools.cached_property
-    def excluded(self):
+    def excluded(self) -> np.ndarray:
         """How often each label was ruled out [examples, classes]."""
         excluded = np.zeros((self.num_examples, self.num_classes))
         np.add.at(excluded, (self.example[self.excludes], self.label[self.excludes]), 1.0)
         return excluded
 
-    def sets(self, min_votes=1):
+    def sets(self, min_votes: int = 1) -> np.ndarray:
         """Candidate sets: the labels that were given, without those that were only ruled out.
 
         Args:
@@ -158,17 +186,24 @@ class Answers:
         chosen[~chosen.any(axis=1)] = True  # everything was ruled out, by somebody
         return chosen.astype(np.uint8)
 
-    def shares(self):
+    def shares(self) -> np.ndarray:
         """The shares of the votes [examples, classes]; uniform over `sets()` where there are none."""
         votes = np.where(self.votes.sum(axis=1, keepdims=True) > 0, self.votes, self.sets())
         return votes / votes.sum(axis=1, keepdims=True)
 
-    def majority(self):
+    def majority(self) -> np.ndarray:
         """The labels with the most votes [examples]; of equals, the one more frequent over all."""
         shares = self.shares()
         return (shares + 1e-9 * shares.mean(axis=0)).argmax(axis=1)
 
-    def dawid_skene(self, *, iterations=100, tolerance=1e-6):
+    def dawid_skene(
+        self,
+        *,
+        gold: ArrayLike | None = None,
+        habits: Habits | None = None,
+        iterations: int = 100,
+        tolerance: float = 1e-6,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """What the answers say when every annotator has habits of their own (Dawid & Skene, 1979).
 
         Expectation maximization, by two sparse products in an iteration: who tends to say what of which
@@ -176,6 +211,8 @@ class Answers:
         every class: those are drawn to the annotator's accuracy, and the accuracy to the crowd's.
 
         Args:
+            gold: The true label of each example where it is known, and -1 elsewhere [examples]; or `None`.
+            habits: How strongly, `Habits`; by default `self.habits`, which held-out answers choose.
             iterations: Most iterations.
             tolerance: Ends when no probability changes by more.
 
@@ -194,34 +231,96 @@ class Answers:
             A. P. Dawid, A. M. Skene. Maximum Likelihood Estimation of Observer Error-Rates Using the EM
             Algorithm. Applied Statistics, 1979.
         """
-        posterior = self.shares()
+        posterior = _with_gold(self.shares(), gold)
+        # Only beside others' answers, or the truth, does an answer say how good its annotator is.
+        judged = self._answered_by_several | (False if gold is None else np.asarray(gold) >= 0)
+        judged = judged[:, None].astype(float)
+        if not judged.any():
+            posterior = scipy.special.softmax(
+                self.log_likelihood(self.confusion(posterior * judged, habits)), axis=1
+            )
+            return posterior, self.confusion(posterior, habits)
+        others = (self.shares() * (1.0 - judged)).sum(axis=0) + 1.0 / self.num_classes
         for _ in range(iterations):
-            confusion = self.confusion(posterior)
-            prior = np.log(posterior.sum(axis=0) + 1.0 / self.num_classes)
+            confusion = self.confusion(posterior * judged, habits)
+            prior = np.log((posterior * judged).sum(axis=0) + others)
             before = posterior
             posterior = scipy.special.softmax(self.log_likelihood(confusion) + prior, axis=1)
+            posterior = _with_gold(posterior, gold)
             if np.abs(posterior - before).max() < tolerance:
                 break
-        return posterior, self.confusion(posterior)
+        return posterior, self.confusion(posterior, habits)
 
-    def confusion(self, posterior):
+    def confusion(self, posterior: np.ndarray, habits: Habits | None = None) -> np.ndarray:
         """What each annotator tends to say of each class [annotators, true class, said class].
 
         Args:
             posterior: What the labels are believed to be [examples, classes].
+            habits: As in `dawid_skene`.
         """
+        habits = habits or self.habits
         size = (len(self.annotators), self.num_classes, self.num_classes)
         counts = (self._given @ posterior).reshape(size).transpose(0, 2, 1)
         right, all_ = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))  # [annotators]
-        crowd = (right.sum() + 1.0) / (all_.sum() + 2.0)
-        accuracy = (right + _PRIOR_ANSWERS * crowd) / (all_ + _PRIOR_ANSWERS)
-        same = np.eye(self.num_classes)
-        other = (1.0 - same) / max(self.num_classes - 1, 1)
-        plain = np.multiply.outer(accuracy, same) + np.multiply.outer(1.0 - accuracy, other)
-        counts = counts + _PRIOR_HABITS * plain
+        crowd = (right.sum() + _SUPPOSED * _SUPPOSED_ANSWERS) / (all_.sum() + _SUPPOSED_ANSWERS)
+        accuracy = (right + habits.accuracy * crowd) / (all_ + habits.accuracy)
+        expected = _expected(accuracy, self.num_classes)
+        if habits.shared:
+            common = counts.sum(axis=0) + habits.classes * _expected(crowd, self.num_classes)
+            expected = _like(common / common.sum(axis=1, keepdims=True), accuracy, crowd)
+        counts = counts + habits.classes * expected
         return counts / counts.sum(axis=2, keepdims=True)
 
-    def log_likelihood(self, confusion):
+    @functools.cached_property
+    def habits(self) -> Habits:
+        """The `Habits` under which answers that were left out are most probable.
+
+        A fifth of the answers at a time is predicted from the others, by the model that `dawid_skene` fits
+        to those. No true label is seen.
+        """
+        best, score = Habits(), self.held_out_likelihood(Habits())
+        for changes in (
+            [{"classes": classes} for classes in _CLASSES],
+            [{"accuracy": accuracy} for accuracy in _ACCURACY],
+            [{"shared": True, "classes": classes} for classes in _CLASSES],
+        ):
+            start = best
+            for change in changes:
+                tried = dataclasses.replace(start, **change)
+                found = score if tried == best else self.held_out_likelihood(tried)
+                if found > score:
+                    best, score = tried, found
+        return best
+
+    def held_out_likelihood(self, habits: Habits, *, seed: int = 0) -> float:
+        """Mean log probability of answers under a model that was fitted to the others.
+
+        Args:
+            habits: `Habits`.
+            seed: Seed of the five parts that the answers are divided into.
+        """
+        rng = np.random.default_rng(seed)
+        given = np.flatnonzero(~self.excludes)
+        if len(given) > _MOST_ROWS:  # of whole examples
+            order = rng.permutation(self.num_examples)
+            share = _MOST_ROWS / len(given)
+            given = given[order[self.example[given]] < share * self.num_examples]
+        part = rng.permutation(len(given)) % _FOLDS
+        total = 0.0
+        for fold in range(_FOLDS):
+            out = given[part == fold]
+            rest = self._of_rows(given[part != fold])
+            posterior, confusion = rest.dawid_skene(habits=habits, iterations=20, tolerance=1e-2)
+            said = confusion[self.annotator[out], :, self.label[out]]  # [rows, true class]
+            total += np.log(np.sum(posterior[self.example[out]] * said, axis=1)).sum()
+        return total / max(len(given), 1)
+
+    def _of_rows(self, rows):
+        """Some of the answers, about the same examples."""
+        names = ("example", "annotator", "label", "excludes", "weight")
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def log_likelihood(self, confusion: np.ndarray) -> np.ndarray:
         """How probable each class makes an example's answers, in logarithms [examples, classes].
 
         Args:
@@ -234,21 +333,23 @@ class Answers:
             likelihood += self._ruled_out.T @ np.log1p(-np.minimum(said, 1 - LEAST_EVIDENCE))
         return likelihood
 
-    def evidence(self, posterior):
+    def evidence(self, posterior: np.ndarray, gold: ArrayLike | None = None) -> np.ndarray:
         """What the answers alone say of the labels, when `posterior` tells how good the annotators are.
 
         Args:
             posterior: What the labels are believed to be [examples, classes].
+            gold: As in `dawid_skene`.
 
         Returns:
             `float32` [examples, classes]: likelihoods of the answers, of which the largest of every
             example is 1.
         """
-        likelihood = self.log_likelihood(self.confusion(posterior))
+        likelihood = self.log_likelihood(self.confusion(_with_gold(posterior, gold)))
         likelihood -= likelihood.max(axis=1, keepdims=True)
-        return np.maximum(np.exp(likelihood), LEAST_EVIDENCE).astype(np.float32)
+        evidence = np.maximum(np.exp(likelihood), LEAST_EVIDENCE)
+        return _with_gold(evidence, gold).astype(np.float32)
 
-    def quality(self, posterior):
+    def quality(self, posterior: np.ndarray) -> pandas.DataFrame:
         """How good each annotator is.
 
         Args:
@@ -266,16 +367,21 @@ class Answers:
         return pd.DataFrame({"answers": counts, "accuracy": right}, index=list(self.annotators))
 
     @functools.cached_property
-    def checksum(self):
+    def checksum(self) -> int:
         """A number that changes with the answers; not 0."""
         parts = (self.example, self.annotator, self.label, self.excludes, self.weight)
         return zlib.crc32(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)) or 1
 
-    @property
+    @functools.cached_property
+    def _answered_by_several(self):
+        """Whether two annotators or more, or one several times, answered an example [examples]."""
+        return self.votes.sum(axis=1) + self.excluded.sum(axis=1) > 1.5
+
+    @functools.cached_property
     def _given(self):
         return self._rows(~self.excludes)
 
-    @property
+    @functools.cached_property
     def _ruled_out(self):
         return self._rows(self.excludes)
 
@@ -286,9 +392,48 @@ class Answers:
         return scipy.sparse.csr_array((self.weight[which], (said, self.example[which])), shape=size)
 
 
+def _with_gold(probabilities, gold):
+    """Probabilities [examples, classes], with certainty where the true label is known."""
+    if gold is None:
+        return probabilities
+    known = np.flatnonzero(np.asarray(gold) >= 0)
+    probabilities = np.array(probabilities)
+    probabilities[known] = np.eye(probabilities.shape[1])[gold[known]]
+    return probabilities
+
+
+def _expected(accuracy, num_classes):
+    """Confusions [..., true class, said class] of somebody who errs in every way alike."""
+    same = np.eye(num_classes)
+    other = (1.0 - same) / max(num_classes - 1, 1)
+    return np.multiply.outer(accuracy, same) + np.multiply.outer(1.0 - accuracy, other)
+
+
+def _like(common, accuracy, crowd):
+    """Confusions [annotators, ...] of those who err as the crowd does, but more or less often.
+
+    The odds of an annotator's being right are the crowd's with that class, times how much better than the
+    crowd's the annotator's odds are over all.
+    """
+    same = np.eye(len(common))
+    logit = scipy.special.logit
+    odds = logit(np.diag(common)) + (logit(accuracy) - logit(crowd))[:, None]
+    right = scipy.special.expit(odds)[:, :, None]  # [annotators, true class, 1]
+    errors = np.where(same > 0, 0.0, common)
+    return right * same + (1.0 - right) * errors / errors.sum(axis=1, keepdims=True)
+
+
 def from_long(
-    frame, *, item, annotator, label, excludes=None, items=None, class_names=None, separator="|"
-):
+    frame: pandas.DataFrame,
+    *,
+    item: str,
+    annotator: str,
+    label: str,
+    excludes: str | None = None,
+    items: Sequence | None = None,
+    class_names: Sequence[str] | None = None,
+    separator: str = "|",
+) -> tuple[Answers, tuple | None, Sequence]:
     """Answers from a table with a row for every answer, as crowd-kit and cleanlab have it.
 
     Args:
@@ -357,7 +502,9 @@ def from_long(
     return answers, class_names, known.to_numpy()
 
 
-def from_wide(frame, *, class_names=None, separator="|"):
+def from_wide(
+    frame: pandas.DataFrame, *, class_names: Sequence[str] | None = None, separator: str = "|"
+) -> tuple[Answers, tuple | None, Sequence]:
     """Answers from a table with a row for every example and a column for every annotator; gaps are allowed.
 
     Args:
@@ -387,7 +534,7 @@ def from_wide(frame, *, class_names=None, separator="|"):
     )
 
 
-def from_counts(counts):
+def from_counts(counts: ArrayLike) -> Answers:
     """Answers of which only the numbers are known [examples, classes]: those of one crowd without names.
 
     Example:

@@ -7,6 +7,10 @@ References:
     Xu et al., Instance-Dependent Partial Label Learning, NeurIPS 2021, Section 4.1.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from valen_tf.checks import (
@@ -17,14 +21,18 @@ from valen_tf.checks import (
     SHARE,
     WrongType,
     as_numbers,
+    check_candidates,
     check_indices,
     flag,
     shown,
     whole,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def draw(labels, flip_probabilities, *, seed):
+
+def draw(labels: ArrayLike, flip_probabilities: ArrayLike, *, seed: int) -> np.ndarray:
     """Draws a candidate set per example: the true label, and each wrong one with its probability.
 
     Args:
@@ -49,7 +57,14 @@ def draw(labels, flip_probabilities, *, seed):
     return _with_labels(chance < flip_probabilities, labels)
 
 
-def uniform(labels, num_classes, *, flip_probability=0.5, at_least_one_wrong=False, seed):
+def uniform(
+    labels: ArrayLike,
+    num_classes: int,
+    *,
+    flip_probability: float = 0.5,
+    at_least_one_wrong: bool = False,
+    seed: int,
+) -> np.ndarray:
     """Draws candidate sets in which every wrong label has the same chance.
 
     Args:
@@ -82,7 +97,9 @@ def uniform(labels, num_classes, *, flip_probability=0.5, at_least_one_wrong=Fal
     return candidates
 
 
-def flip_probabilities(labels, probabilities, *, mean_rate=None):
+def flip_probabilities(
+    labels: ArrayLike, probabilities: ArrayLike, *, mean_rate: float | None = None
+) -> np.ndarray:
     """The instance-dependent flip probabilities of VALEN: a clean network's own confusion.
 
     The paper's form divides the score of each wrong label by that of the strongest wrong label, so
@@ -125,7 +142,9 @@ def flip_probabilities(labels, probabilities, *, mean_rate=None):
     return flips.astype(np.float32, copy=False)
 
 
-def instance_dependent(labels, probabilities, *, mean_rate=None, seed):
+def instance_dependent(
+    labels: ArrayLike, probabilities: ArrayLike, *, mean_rate: float | None = None, seed: int
+) -> np.ndarray:
     """Draws candidate sets from the confusion of a network trained on clean labels.
 
     Args:
@@ -147,7 +166,49 @@ def instance_dependent(labels, probabilities, *, mean_rate=None, seed):
     return draw(labels, chances, seed=seed)
 
 
-def from_votes(votes, *, num_classes=None, min_votes=1, labels=None):
+def noisy(candidates: ArrayLike, labels: ArrayLike, *, rate: float, seed: int) -> np.ndarray:
+    """Candidate sets of which a share misses the true label, to experiment.
+
+    The true label is dropped; where it stands alone, a wrong one that is drawn takes its place.
+
+    Args:
+        candidates: 0 and 1 `[examples, classes]`.
+        labels: Integers `[examples]`, the true labels.
+        rate: Share of the sets that miss the truth in the end, in [0, 1]; those that miss it already
+            count.
+        seed: Non-negative integer.
+
+    Returns:
+        `uint8` matrix `[examples, classes]`.
+
+    Example:
+        >>> noisy([[1, 1, 0], [0, 0, 1]], [0, 2], rate=0.5, seed=0)
+        array([[0, 1, 0],
+               [0, 0, 1]], dtype=uint8)
+    """
+    SHARE("rate", rate)
+    candidates = np.array(check_candidates(candidates), np.uint8)
+    labels = _check_labels(labels, *candidates.shape)
+    if rate > 0 and candidates.shape[1] < 2:
+        raise ValueError("`candidates` must have 2 classes or more, to miss one. Received: 1")
+    holding = np.flatnonzero(candidates[np.arange(len(labels)), labels])
+    missing = len(labels) - len(holding)
+    number = min(max(round(rate * len(labels)) - missing, 0), len(holding))
+    rows = np.sort(_generator(seed).permutation(holding)[:number])
+    candidates[rows, labels[rows]] = 0
+    empty = rows[~candidates[rows].any(axis=1)]
+    step = _generator(seed, 1).integers(1, candidates.shape[1], empty.size)
+    candidates[empty, (labels[empty] + step) % candidates.shape[1]] = 1
+    return candidates
+
+
+def from_votes(
+    votes: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    min_votes: int = 1,
+    labels: ArrayLike | None = None,
+) -> np.ndarray:
     """Candidate sets from what each annotator answered.
 
     Args:
@@ -184,7 +245,9 @@ def from_votes(votes, *, num_classes=None, min_votes=1, labels=None):
     return from_counts(counts.reshape(len(votes), -1), min_votes=min_votes, labels=labels)
 
 
-def from_counts(counts, *, min_votes=1, labels=None):
+def from_counts(
+    counts: ArrayLike, *, min_votes: int = 1, labels: ArrayLike | None = None
+) -> np.ndarray:
     """Candidate sets from the number of votes for each class.
 
     Args:
@@ -211,7 +274,13 @@ def from_counts(counts, *, min_votes=1, labels=None):
     return _with_labels(counts >= enough, labels)
 
 
-def from_scores(scores, *, top_k=None, threshold=None, labels=None):
+def from_scores(
+    scores: ArrayLike,
+    *,
+    top_k: int | None = None,
+    threshold: float | None = None,
+    labels: ArrayLike | None = None,
+) -> np.ndarray:
     """Candidate sets from any scores of the classes: a zero-shot model, a search engine, a rule.
 
     Args:

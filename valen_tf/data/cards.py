@@ -1,6 +1,9 @@
 """What a copy of a data set holds, and the data card of all of them."""
 
+from __future__ import annotations
+
 import pathlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,12 +12,17 @@ from valen_tf.data.files import checksum_warning
 from valen_tf.data.sets import human
 from valen_tf.data.sets.registry import CLEAN_NETWORKS, HUMAN, SPECS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from valen_tf.data.sets.registry import Spec
+
 # The networks of the instance-dependent procedure are trained for the card up to this size.
 MAX_TRAINED = 20_000
 _NONE = "-"
 
 
-def statistics(name, data_dir=None):
+def statistics(name: str, data_dir: pathlib.Path | str | None = None) -> dict:
     """Loads a copy, checks it against what is known, and describes it.
 
     Args:
@@ -55,7 +63,7 @@ def _describe(part):
     }
 
 
-def check(data_dirs):
+def check(data_dirs: Sequence) -> list:
     """Compares the files at hand with those that the records of this project were made with.
 
     Args:
@@ -89,17 +97,23 @@ def _files():
         yield file, checksum, "not published; `valen-tf data clean-network` trains another"
 
 
-def shape_words(shape):
+def shape_words(shape: Sequence[int]) -> str:
     """`(28, 28, 1)` as `28 x 28 x 1`."""
     return " x ".join(map(str, shape))
 
 
-def size_words(spec):
+def size_words(spec: Spec) -> str:
     """`60,000 + 10,000`: training and test where the split is official."""
     return " + ".join(f"{size:,}" for size in spec.examples)
 
 
-def markdown(data_dirs=(), tfds_dir=None, networks_dir=None, *, report=lambda line: None):
+def markdown(
+    data_dirs: Sequence = (),
+    tfds_dir: pathlib.Path | str | None = None,
+    networks_dir: pathlib.Path | str | None = None,
+    *,
+    report: Callable[[str], object] = lambda line: None,
+) -> str:
     """The data card: every set with its counts, its candidate sets, its licence and its source.
 
     Args:

@@ -4,15 +4,24 @@
 such as those of the authors' architectures, and `save_clean_network` writes such a file.
 """
 
+from __future__ import annotations
+
 import re
 import zipfile
 import zlib
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
 
 from valen_tf import networks
 from valen_tf.checks import INDEX, SEED
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Sequence
+
+    from valen_tf.data.dataset import PartialLabelDataset
 
 NETWORKS = ("linear", "mlp", "resnet32")
 # Mean and deviation of the pixels, scaled to [0, 1], that the authors' code normalises with.
@@ -28,7 +37,15 @@ NORMALIZATIONS = {
 EPOCHS_KEY = "epochs"
 
 
-def train_clean_network(dataset, *, network=None, normalization=None, epochs=20, seed=0, verbose=0):
+def train_clean_network(
+    dataset: PartialLabelDataset,
+    *,
+    network: keras.Model | None = None,
+    normalization: str | None = None,
+    epochs: int = 20,
+    seed: int = 0,
+    verbose: int | str = 0,
+) -> keras.Model:
     """Trains a network on the true labels of a data set.
 
     Args:
@@ -79,7 +96,12 @@ def train_clean_network(dataset, *, network=None, normalization=None, epochs=20,
     return model
 
 
-def load_clean_network(path, *, normalization, feature_shape=None):
+def load_clean_network(
+    path: pathlib.Path | str,
+    *,
+    normalization: str,
+    feature_shape: Sequence[int | None] | None = None,
+) -> keras.Model:
     """Reads a network's weights from an `.npz` file of PyTorch's names and layout.
 
     The architecture is recognised from the names: the authors' MLP (`L1.weight`, `bn1.weight`, ...; any
@@ -110,7 +132,9 @@ def load_clean_network(path, *, normalization, feature_shape=None):
     return model
 
 
-def save_clean_network(network, path, *, epochs):
+def save_clean_network(
+    network: keras.Model, path: pathlib.Path | str, *, epochs: int | None
+) -> None:
     """Writes a network's weights to an `.npz` file of PyTorch's names and layout.
 
     The pixels' normalisation is not in the file: `load_clean_network` is told it anew.

@@ -1,9 +1,12 @@
 """Turns a labelled data set into a partially labelled one, by a generator of candidate sets."""
 
+from __future__ import annotations
+
 import dataclasses
 import inspect
 import itertools
 import typing
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.special
@@ -12,8 +15,21 @@ from valen_tf.checks import INDEX, number, require, shown
 from valen_tf.data import candidates
 from valen_tf.data.clean_networks import train_clean_network
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def uniform(dataset, *, seed, flip_probability=0.5, at_least_one_wrong=False):
+    import keras
+
+    from valen_tf.data.dataset import PartialLabelDataset
+
+
+def uniform(
+    dataset: PartialLabelDataset,
+    *,
+    seed: int,
+    flip_probability: float | None = 0.5,
+    at_least_one_wrong: bool = False,
+) -> np.ndarray:
     """Every wrong label is a candidate with the same probability; see `candidates.uniform`."""
     return candidates.uniform(
         dataset.labels,
@@ -24,7 +40,13 @@ def uniform(dataset, *, seed, flip_probability=0.5, at_least_one_wrong=False):
     )
 
 
-def instance_dependent(dataset, *, seed, mean_rate=None, network=None):
+def instance_dependent(
+    dataset: PartialLabelDataset,
+    *,
+    seed: int,
+    mean_rate: float | None = None,
+    network: keras.Model | None = None,
+) -> np.ndarray:
     """A network trained on the true labels says which wrong ones are likely; see `candidates`."""
     if network is None:
         network = train_clean_network(dataset, seed=seed)
@@ -35,7 +57,7 @@ def instance_dependent(dataset, *, seed, mean_rate=None, network=None):
 class Generator(typing.NamedTuple):
     """A generator of candidate sets, and which of its parameters `rate` stands for.
 
-    Args:
+    Attributes:
         draw: Function of a data set and the keyword `seed`, with parameters of its own, that returns
             candidate sets [examples, classes]. A parameter `network` is given a clean network.
         rate: Name of the parameter that `rate` stands for in configs and on the command line.
@@ -45,7 +67,7 @@ class Generator(typing.NamedTuple):
     rate: str
 
     @property
-    def parameters(self):
+    def parameters(self) -> list[str]:
         """The names of the parameters of its own."""
         return [
             name
@@ -62,7 +84,14 @@ GENERATORS = {
 PROCEDURES = tuple(GENERATORS)
 
 
-def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0, **parameters):
+def corrupt(
+    dataset: PartialLabelDataset,
+    procedure: str = "instance_dependent",
+    *,
+    rate: float | None = None,
+    seed: int = 0,
+    **parameters: Any,
+) -> PartialLabelDataset:
     """Draws candidate sets for the labels of a data set.
 
     Args:
@@ -120,7 +149,7 @@ def corrupt(dataset, procedure="instance_dependent", *, rate=None, seed=0, **par
     return dataclasses.replace(dataset, candidates=drawn)
 
 
-def confusion(dataset, network):
+def confusion(dataset: PartialLabelDataset, network: keras.Model | None) -> np.ndarray:
     """How a network divides its belief among the wrong labels.
 
     The true label is left out of the softmax, which is taken in float64: however sure the network is of

@@ -1,10 +1,9 @@
-"""Texts of strangers, made harmless where spreadsheets, terminals and file systems would act on them."""
+"""Texts of strangers, made harmless where spreadsheets and terminals would act on them."""
 
 import pathlib
 import re
 import unicodedata
 
-from valen_tf.checks import require
 from valen_tf.data.files import write
 
 # What makes a spreadsheet take a cell for a formula; apostrophes before it are those of `cell`.
@@ -66,35 +65,3 @@ def printable(text):
         else character.encode("unicode_escape").decode()
         for character in str(text)
     )
-
-
-def check_file(argument, path):
-    """Refuses what is no file of this machine: an address is not asked, a pipe not waited for.
-
-    Args:
-        argument: Name of the argument, for the error.
-        path: The path; an object that can be read passes.
-    """
-    if hasattr(path, "read"):
-        return
-    if not pathlib.Path(path).exists():
-        raise FileNotFoundError(f"There is no file {path}.")
-    require(pathlib.Path(path).is_file(), f"`{argument}` must be a file", path)
-
-
-def check_folder(folder, *parts):
-    """Refuses a folder whose files are pipes or devices, or whose parts are links to elsewhere.
-
-    Args:
-        folder: The folder, which need not exist.
-        *parts: Folders in it that are written to.
-    """
-    folder = pathlib.Path(folder)
-    for part in parts:
-        linked = (folder / part).is_symlink()
-        require(not linked, f"{folder} must hold its folders itself", f"{part}, a link elsewhere")
-    for path in folder.iterdir() if folder.is_dir() else ():
-        plain = path.is_file() or path.is_dir() or not path.exists()
-        require(
-            plain, f"{folder} must hold files and folders alone", f"{path.name}, a device or pipe"
-        )

@@ -1,45 +1,73 @@
-"""Candidate labels as people keep them - lists, frames, CSV files, tf.data - into the fields of a data set.
+"""Candidate labels as people keep them - lists, answers, tf.data - into the fields of a data set.
 
 The `from_...` constructors of `PartialLabelDataset` describe the arguments.
 """
 
-import csv
+from __future__ import annotations
+
 import itertools
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from valen_tf.checks import (
     MOST_CLASSES,
     WrongType,
-    at,
     check_indices,
+    flag,
     require,
     require_rows,
     shortened,
     shown,
 )
 from valen_tf.data.answers import Answers, from_long
-from valen_tf.data.harmless import check_file, from_cell
+from valen_tf.data.features import check_order
 
-MOST_COLUMNS = 100_000  # of a CSV file; pandas takes a second for 20,000
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    import pandas
+    import tensorflow as tf
+    from numpy.typing import ArrayLike
 
 
-def read_label_lists(features, label_lists, *, class_names=None, labels=None):
-    """The fields of a data set from a list of labels per example."""
+def read_label_lists(
+    features: ArrayLike,
+    label_lists: Iterable[Sequence],
+    *,
+    class_names: Sequence[str] | None = None,
+    labels: Sequence | None = None,
+    unknown: bool = False,
+) -> dict:
+    """The fields of a data set from a list of labels per example.
+
+    Where only some of the labels are known (`None` elsewhere), those are the gold examples' candidates.
+    """
     if isinstance(label_lists, str) or not hasattr(label_lists, "__iter__"):
         raise WrongType(
             "`label_lists` must hold a list for each example. "
             f"Received: {shown('label_lists', label_lists)}"
         )
+    check_order(features=features, label_lists=label_lists, labels=labels)
     label_lists = list(label_lists)
     rule = "`label_lists` must hold a list for each example"
     require(label_lists, rule, "none")
+    flag("unknown", unknown)
+    gold = None
+    if labels is not None:
+        label_lists, labels, gold = _with_gold(label_lists, list(labels))
     lists = [not isinstance(names, str) and hasattr(names, "__len__") for names in label_lists]
-    kinds = ["a string" if isinstance(names, str) else shortened(names) for names in label_lists]
-    require_rows(np.array(lists, dtype=bool), rule, kinds)
+    require_rows(
+        np.array(lists, dtype=bool),
+        rule,
+        lambda row: "a string" if isinstance(label_lists[row], str) else label_lists[row],
+    )
     lengths = np.array([len(names) for names in label_lists], dtype=np.int64)
-    require_rows(lengths > 0, "`label_lists` must name a label in every row", "none")
+    if not unknown:
+        rule = "`label_lists` must name a label in every row, unless `unknown` is True"
+        require_rows(lengths > 0, rule, "none")
     rows = np.repeat(np.arange(len(lengths)), lengths)
     entries = list(itertools.chain.from_iterable(label_lists))
     _check_labels(entries, rows)
@@ -49,6 +77,7 @@ def read_label_lists(features, label_lists, *, class_names=None, labels=None):
     classes = class_names or range(_largest(known) + 1)
     candidates = np.zeros((len(lengths), len(classes)), dtype=np.uint8)
     candidates[rows, _encode("candidates", entries, rows, classes)] = 1
+    candidates[lengths == 0] = 1  # it may be any
     if labels is not None:
         labels = _encode("labels", labels, range(len(labels)), classes)
     return {
@@ -56,45 +85,31 @@ def read_label_lists(features, label_lists, *, class_names=None, labels=None):
         "candidates": candidates,
         "labels": labels,
         "class_names": class_names,
+        "gold": gold,
     }
 
 
-def read_frame(
-    frame,
-    *,
-    candidates="candidates",
-    label=None,
-    features=None,
-    class_names=None,
-    separator="|",
-):
-    """The fields of a data set from a pandas data frame."""
-    targets = [candidates] if label is None else [candidates, label]
-    if features is None:
-        features = [column for column in frame.columns if column not in targets]
-    columns = set(frame.columns)
-    missing = [column for column in [*targets, *features] if column not in columns]
-    if missing:
-        rule = f"`frame` must have a column {shortened(repr(missing[0]))}"
-        require(False, rule, [*frame.columns[:50]])
-    require(len(frame), "`frame` must have at least one row", "none")
-    values = numeric(frame, features)
-    cells = {}
-    for column in targets:
-        texts = frame[column].astype(object).where(frame[column].notna(), "")
-        cells[column] = [str(text).strip() for text in texts]
-        filled = np.array([text != "" for text in cells[column]], dtype=bool)
-        require_rows(filled, f"Column {column!r} must be filled in every row", "nothing")
-    names = [[name.strip() for name in text.split(separator)] for text in cells[candidates]]
-    return read_label_lists(
-        values,
-        [list(filter(None, row)) for row in names],  # "cat|" is a cat alone
-        class_names=class_names,
-        labels=cells.get(label),
-    )
+def _with_gold(label_lists, labels):
+    """Candidates, labels and which examples are gold, where only some of the labels are known."""
+    known = np.array([not _is_missing(label) for label in labels], dtype=bool)
+    if known.all():
+        return label_lists, labels, None
+    rule = "`labels` must have a label for each example, or None where it is not known"
+    require(len(labels) == len(label_lists), rule, f"{len(labels)} for {len(label_lists)}")
+    require(known.any(), "`labels` must have at least one label, or be None", "none")
+    single = [
+        [label] if sure else names
+        for names, label, sure in zip(label_lists, labels, known, strict=True)
+    ]
+    return single, None, known
 
 
-def numeric(frame, columns):
+def _is_missing(label):
+    """Whether a cell is empty: None, NaN or a text of nothing."""
+    return label is None or label == "" or label != label
+
+
+def numeric(frame: pandas.DataFrame, columns: Iterable[str]) -> np.ndarray:
     """Columns of a frame as `float32` [examples, columns], or which of them is not numeric."""
     import pandas as pd
 
@@ -108,78 +123,19 @@ def numeric(frame, columns):
         return part.to_numpy(dtype=np.float32, na_value=np.nan)
 
 
-def read_csv(path, *, candidates="candidates", label=None, **options):
-    """The fields of a data set from a CSV file with a header."""
-    import pandas as pd
-
-    check_file("path", path)  # pandas would ask an address
-    frame, header = read_table(path)
-    for column in filter(None, (candidates, label)):
-        rule = f"{path} must have one column {column!r}"
-        require(header.count(column) < 2, rule, f"{header.count(column)} of them")
-    # The names once more, as untouched text: a class may be called "NA" or "007".
-    names = pd.read_csv(
-        path,
-        usecols=lambda name: name in (candidates, label),
-        dtype=str,
-        keep_default_na=False,
-        index_col=False,
-    ).map(from_cell)
-    try:
-        return read_frame(frame.assign(**names), candidates=candidates, label=label, **options)
-    except ValueError as error:
-        raise at(error, path) from None
-
-
-def read_table(path):
-    """A CSV file with a header, as a pandas frame, and its header; each row must have the header's fields.
-
-    Pandas would take the first of one field too many for an index, and shift all columns.
-    """
-    import pandas as pd
-
-    try:
-        header = _check_fields(path)
-        # In one piece: in several, a column could be of numbers here and of texts there.
-        return pd.read_csv(path, index_col=False, low_memory=False), header
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text in UTF-8. Received: {error}") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error, OverflowError) as error:
-        raise ValueError(f"{path} must be a CSV file. Received: {shortened(error)}") from None
-
-
-def _check_fields(path):
-    """The header of a CSV file, each of whose rows must have as many fields."""
-    from pandas.io.common import get_handle
-
-    header = None
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        with get_handle(path, "r", encoding="utf-8", compression="infer") as opened:
-            rows = csv.reader(opened.handle)
-            for row in rows:
-                blank = not row or (len(row) == 1 and not row[0].strip())
-                if header is None:
-                    header = None if blank else row
-                elif len(row) != len(header) and not blank:
-                    raise ValueError(
-                        f"{path} must have {len(header)} fields in every row, as in its header. "
-                        f"Received: {len(row)} fields in line {rows.line_num}"
-                    )
-    finally:
-        csv.field_size_limit(limit)
-    require(header is not None, f"{path} must have a header", "an empty file")
-    rule = f"{path} must have at most {MOST_COLUMNS} columns"
-    require(len(header) <= MOST_COLUMNS, rule, f"{len(header)} columns")
-    header[0] = header[0].removeprefix("\ufeff")
-    return header
-
-
-def read_answers(features, answers, *, labels=None, class_names=None, **columns):
+def read_answers(
+    features: Any,
+    answers: Any,
+    *,
+    labels: Any = None,
+    class_names: Sequence[str] | None = None,
+    **columns: Any,
+) -> dict:
     """The fields of a data set from people's answers, joined to the features by their item."""
     import pandas as pd
 
     items = None
+    check_order(features=features, labels=labels)
     if isinstance(features, pd.DataFrame):
         item = columns.get("item")
         if item in features:
@@ -190,19 +146,31 @@ def read_answers(features, answers, *, labels=None, class_names=None, **columns)
         answers, class_names, _ = from_long(
             answers, items=items, class_names=class_names, **columns
         )
+    candidates, gold = answers.sets(), None
     if labels is not None:
+        labels = list(labels)
+        gold = np.array([not _is_missing(label) for label in labels], dtype=bool)
+        rows = np.flatnonzero(gold)
         classes = class_names or range(answers.num_classes)
-        labels = _encode("labels", list(labels), range(len(labels)), classes)
+        found = _encode("labels", [labels[row] for row in rows], rows, classes)
+        if gold.all():
+            labels, gold = found, None
+        else:
+            rule = "`labels` must have a label for each example, or None where it is not known"
+            require(len(labels) == len(candidates), rule, f"{len(labels)} for {len(candidates)}")
+            labels = None
+            candidates[rows] = np.eye(answers.num_classes, dtype=np.uint8)[found]
     return {
         "features": features,
-        "candidates": answers.sets(),
+        "candidates": candidates,
         "labels": labels,
         "class_names": class_names,
         "answers": answers,
+        "gold": gold,
     }
 
 
-def read_tf_data(dataset):
+def read_tf_data(dataset: tf.data.Dataset) -> dict:
     """The fields of a data set from a finite `tf.data.Dataset`."""
     import tensorflow as tf
 

@@ -1,5 +1,7 @@
 """Folders of SavedModels: what is in one, its number, and that it appears whole or not at all."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import errno
@@ -7,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
@@ -17,7 +20,11 @@ from valen_tf.data import files, locks
 from valen_tf.export import requests
 from valen_tf.export.signatures import resources
 from valen_tf.export.signatures import signatures as make_signatures
-from valen_tf.model.classifier import check_classifier
+from valen_tf.model.keras_hooks import check_classifier
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _WAIT = 600  # seconds, for another export into the same folder
 _NO_ANSWER = (
@@ -26,7 +33,16 @@ _NO_ANSWER = (
 )
 
 
-def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, metadata=None):
+def saved_model(
+    classifier: keras.Model,
+    folder: pathlib.Path | str,
+    *,
+    class_names: Sequence[str] | None = None,
+    top_k: int = 5,
+    warm_up: Any = None,
+    metadata: dict | None = None,
+    front: Any = None,
+) -> pathlib.Path:
     """Writes a classifier as SavedModel into a folder, whole or not at all.
 
     Beside the model itself, `assets.extra` holds `tf_serving_warmup_requests`, with which TF Serving
@@ -41,6 +57,8 @@ def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, 
         top_k: Number of classes that the signature `top_k` gives, or all if there are fewer.
         warm_up: Features [rows, ...] of the requests to warm up with; one row of zeros by default.
         metadata: Dict of further values for `metadata.json`.
+        front: The `valen_tf.model.front.Front` of a model that learned from columns; the inputs are then
+            those columns, with the names that `metadata.json` gives them.
 
     Returns:
         The folder.
@@ -65,7 +83,7 @@ def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, 
     )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise taken
-    write = _prepare(classifier, class_names, top_k, warm_up, metadata)
+    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front)
     with _scratch_folder(folder) as scratch:
         write(scratch, model_name=folder.absolute().parent.name)
         if not _rename(scratch, folder):
@@ -73,7 +91,16 @@ def saved_model(classifier, folder, *, class_names=None, top_k=5, warm_up=None, 
     return folder
 
 
-def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, metadata=None):
+def new_version(
+    classifier: keras.Model,
+    base: pathlib.Path | str,
+    *,
+    class_names: Sequence[str] | None = None,
+    top_k: int = 5,
+    warm_up: Any = None,
+    metadata: dict | None = None,
+    front: Any = None,
+) -> pathlib.Path:
     """As `saved_model`, into the next version folder of a base folder: `base/1`, `base/2`, ...
 
     The number is one more than the highest there, as servers serve the highest. Exports into one base
@@ -86,6 +113,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
         top_k: As in `saved_model`.
         warm_up: As in `saved_model`.
         metadata: As in `saved_model`.
+        front: As in `saved_model`.
 
     Returns:
         The version folder.
@@ -98,7 +126,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
         ['1', '2']
     """
     base = pathlib.Path(base)
-    write = _prepare(classifier, class_names, top_k, warm_up, metadata)
+    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front)
     with _scratch_folder(base / "version") as scratch:
         write(scratch, model_name=base.absolute().name)
         while True:
@@ -109,7 +137,7 @@ def new_version(classifier, base, *, class_names=None, top_k=5, warm_up=None, me
                 return folder
 
 
-def _prepare(classifier, class_names, top_k, warm_up, metadata):
+def _prepare(classifier, class_names, top_k, warm_up, metadata, front):
     """Checks everything that can be wrong; returns the function that writes, which has to be called."""
     num_classes = check_classifier(classifier)
     inputs = classifier.inputs
@@ -119,30 +147,31 @@ def _prepare(classifier, class_names, top_k, warm_up, metadata):
     rule = f"`class_names` must name each of the {num_classes} classes"
     require(len(class_names) == num_classes, rule, f"{len(class_names)} names")
     top_k = min(COUNT("top_k", top_k), num_classes)
-    features = requests.warm_up_features(inputs[0], warm_up)
-    signatures = make_signatures(classifier, class_names, top_k)
-    description = _describe(inputs[0], class_names, signatures, top_k, metadata or {})
+    requested = requests.warm_up_inputs(inputs[0], warm_up, front)
+    signatures = make_signatures(classifier, class_names, top_k, front)
+    description = _describe(inputs[0], class_names, signatures, top_k, metadata or {}, front)
 
     def write(folder, *, model_name):
-        used = resources(classifier, signatures)
+        used = resources(classifier, signatures, front)
         tf.saved_model.save(used, str(folder), signatures=signatures)
         extra = folder / "assets.extra"
         extra.mkdir()
         (extra / "metadata.json").write_text(description)
-        requests.write(extra / "tf_serving_warmup_requests", model_name, signatures, features)
+        requests.write(extra / "tf_serving_warmup_requests", model_name, signatures, requested)
 
     return write
 
 
-def _describe(source, class_names, signatures, top_k, metadata):
+def _describe(source, class_names, signatures, top_k, metadata, front):
     """The text of `metadata.json`."""
+    names = ["features"] if front is None else list(front.specs)
     own = {
         "class_names": class_names,
         "feature_shape": list(source.shape[1:]),
         "feature_dtype": source.dtype,
         "top_k": top_k,
         "signatures": {
-            name: {"inputs": ["features"], "outputs": sorted(function.structured_outputs)}
+            name: {"inputs": names, "outputs": sorted(function.structured_outputs)}
             for name, function in signatures.items()
         },
         "rows_without_answer": _NO_ANSWER,
@@ -153,6 +182,8 @@ def _describe(source, class_names, signatures, top_k, metadata):
         },
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+    if front is not None:
+        own["columns"] = front.description()
     double = sorted(own.keys() & metadata.keys())
     require(not double, "`metadata` must not name what the export says itself", ", ".join(double))
     try:

@@ -1,5 +1,7 @@
 """TFLite files of what is served."""
 
+from __future__ import annotations
+
 import pathlib
 
 import tensorflow as tf
@@ -8,7 +10,7 @@ from valen_tf.data import files, locks
 from valen_tf.export import signatures
 
 
-def tflite(served, folder):
+def tflite(served: pathlib.Path | str, folder: pathlib.Path | str) -> list[pathlib.Path]:
     """Writes a SavedModel of this module as TFLite (LiteRT) files, one for each signature.
 
     The interpreter refuses features of another type, and of another shape unless it can broadcast a

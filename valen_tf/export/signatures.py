@@ -1,22 +1,40 @@
 """The graph that is served: what it computes from features, and what of the classifier it needs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import keras
 
 SIGNATURES = ("serving_default", "top_k")
 
 
-def signatures(classifier, class_names, top_k):
+def signatures(
+    classifier: keras.Model, class_names: Sequence[str], top_k: int, front: Any = None
+) -> dict[str, Any]:
     """Concrete functions by name. The classifier is a function that both call, so it is stored once.
 
     Args:
         classifier: A Keras model of one input, from features to logits.
         class_names: Names of the classes.
         top_k: Number of classes that the second one gives.
+        front: The `Front` that makes features of columns, whose inputs take the place of `features`.
     """
+    if len(classifier.inputs) != 1:
+        raise ValueError(
+            "`classifier` must have one input to be exported with these signatures; Keras's own "
+            f"`model.classifier.export(path)` takes any. Received: {len(classifier.inputs)} inputs"
+        )
     source = classifier.inputs[0]
     shape = (None, *source.shape[1:])
-    spec = tf.TensorSpec(shape, source.dtype, name="features")
+    spec = tf.TensorSpec(shape, source.dtype, name="features") if front is None else front.specs
     names = ["", *class_names]  # shifted by one, so that -1 has the empty name
 
     def function(body):
@@ -24,6 +42,7 @@ def signatures(classifier, class_names, top_k):
 
     @function
     def answer(features):
+        features = features if front is None else front(features)
         # A server hands over what it was sent, and a layer like Flatten would take any shape.
         features = tf.ensure_shape(features, shape)
         logits = tf.cast(classifier(features, training=False), tf.float32)  # [batch, classes]
@@ -79,7 +98,7 @@ def _usable_logits(logits):
     return tf.reduce_sum(tf.abs(logits), axis=1) <= logits.dtype.max
 
 
-def resources(classifier, signatures):
+def resources(classifier: keras.Model, signatures: dict[str, Any], front: Any = None) -> tf.Module:
     """A trackable of what the signatures use: their variables, once each, and lookup tables."""
     used = {id(v): v for function in signatures.values() for v in function.graph.variables}
     module = tf.Module()
@@ -89,4 +108,5 @@ def resources(classifier, signatures):
         for resource in tf.train.TrackableView(classifier).descendants()
         if isinstance(resource, tf.saved_model.experimental.TrackableResource)
     ]
+    module.words = [] if front is None else front.lookups
     return module

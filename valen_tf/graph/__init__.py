@@ -1,16 +1,34 @@
 """The nearest-neighbor graph of the training examples, and what its neighbors are worth."""
 
-from valen_tf.graph.sparse import (
+from valen_tf.graph.neighbors import (
     adjacency,
-    batch_adjacency,
-    block,
     nearest_neighbors,
+    neighbors_share,
     normalize,
     propagate,
+    vote,
 )
 
 # Former names.
 nearest_neighbours = nearest_neighbors
 normalise = normalize
 
-__all__ = ["adjacency", "batch_adjacency", "block", "nearest_neighbors", "normalize", "propagate"]
+_OF_A_STEP = ("batch_adjacency", "block")  # which need TensorFlow
+__all__ = [
+    "adjacency",
+    "batch_adjacency",
+    "block",
+    "nearest_neighbors",
+    "neighbors_share",
+    "normalize",
+    "propagate",
+    "vote",
+]
+
+
+def __getattr__(name):
+    if name in _OF_A_STEP:
+        from valen_tf.graph import convolution
+
+        return getattr(convolution, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,12 +1,19 @@
 """Examples made up of their neighbors: non-negative least squares, weights in sparse rows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse
+
+if TYPE_CHECKING:
+    pass
 
 BLOCK = 1000  # examples whose neighbors' features are in memory at once
 
 
-def nonnegative_least_squares(matrices, targets):
+def nonnegative_least_squares(matrices: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Minimizes |matrix w - target| over w >= 0 for every problem of a stack.
 
     The active-set method of Lawson and Hanson, each step of which is one array operation over all
@@ -89,7 +96,7 @@ def _least_squares(factors, inside, lengths):
     return np.where(inside, solution, 0)
 
 
-def restrict(confidence, candidates):
+def restrict(confidence: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Confidence on the candidates alone, rows of sum 1; uniform where none is left."""
     inside = confidence * candidates
     total = inside.sum(axis=1, keepdims=True)
@@ -97,12 +104,14 @@ def restrict(confidence, candidates):
     return inside / inside.sum(axis=1, keepdims=True)
 
 
-def blocks(num_examples):
+def blocks(num_examples: int) -> list[slice]:
     """Slices that cover all examples."""
     return [slice(start, start + BLOCK) for start in range(0, num_examples, BLOCK)]
 
 
-def sparse_rows(values, columns, num_columns):
+def sparse_rows(
+    values: np.ndarray, columns: np.ndarray, num_columns: int
+) -> scipy.sparse.csr_array:
     """Sparse [rows, num_columns] of k values per row."""
     row_ends = np.arange(0, columns.size + 1, columns.shape[1])
     shape = len(columns), num_columns

@@ -9,6 +9,8 @@ The deep methods are Keras models (`valen_tf.model`), the classical ones scikit-
 not wait for TensorFlow.
 """
 
+from __future__ import annotations
+
 import ast
 import dataclasses
 import functools
@@ -17,9 +19,16 @@ import inspect
 import math
 import pathlib
 import pkgutil
+import re
+from typing import TYPE_CHECKING
 
-from valen_tf.checks import check_values, shortened
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
+    from valen_tf.model.base import PartialLabelModel
+
+# Checks are imported where they are made: a list of the methods does without NumPy.
 LEARNING_RATE_AND_DECAY = {
     "training.learning_rate": (1e-3, 1e-1),
     "network.weight_decay": (1e-5, 1e-2),
@@ -60,7 +69,7 @@ class Card:
     tuning: dict | None = None
 
 
-def register(name, *, title, tuning, **card):
+def register(name: str, *, title: str, tuning: dict, **card: Any) -> Callable[[type], type]:
     """Makes a class a method of this package, also one from outside; a decorator.
 
     Args:
@@ -91,12 +100,12 @@ def register(name, *, title, tuning, **card):
     return add
 
 
-def forget(name):
+def forget(name: str) -> type:
     """Takes a method off the list, and returns its class."""
     return _registered.pop(name)
 
 
-def names():
+def names() -> list[str]:
     """The names of all methods: the files of this package, and what was registered besides.
 
     Example:
@@ -106,7 +115,7 @@ def names():
     return sorted({module.name for module in pkgutil.iter_modules(__path__)} | set(_registered))
 
 
-def find(name):
+def find(name: str) -> type:
     """The class of a method, by its name or alias.
 
     Example:
@@ -119,6 +128,8 @@ def find(name):
         return _registered[name]
     if own_name(name) != name:
         return find(own_name(name))
+    from valen_tf.checks import shortened
+
     raise ValueError(
         f"`method` must be one of {', '.join(names())}; the module of a method of your own must be "
         "imported first, on the command line by VALEN_TF_METHODS=module. "
@@ -126,7 +137,7 @@ def find(name):
     )
 
 
-def import_method(path):
+def import_method(path: str) -> str:
     """Imports the module of a method from elsewhere, and returns the method's name.
 
     Only people name modules: no config and no run folder makes one be imported.
@@ -138,13 +149,15 @@ def import_method(path):
     try:
         return getattr(importlib.import_module(module), attribute).card.name
     except (ImportError, AttributeError) as error:
+        from valen_tf.checks import shortened
+
         raise ValueError(
             "`method` must be package.module:Class, a class under `valen_tf.methods.register`. "
             f"Received: {shortened(f'{path!r}, {error}')}"
         ) from None
 
 
-def cards():
+def cards() -> list[Card]:
     """The cards of all methods, in the order of tables.
 
     A method that is not imported yet is not imported for it: its card is read off its source, so that a
@@ -170,31 +183,31 @@ def _in_file(name):
     raise ValueError(f"{name}.py in {__name__} must hold a class under `register`.")
 
 
-def markdown():
+def markdown() -> str:
     """The methods as a Markdown table, from their cards."""
     lines = ["| `vt.methods` | `--method` | what it learns from | choose it |", "|---|---|---|---|"]
-    for name, each in sorted(_classes_and_cards(), key=lambda pair: (pair[1].order, pair[0])):
+    for name, each in sorted(classes_and_cards(), key=lambda pair: (pair[1].order, pair[0])):
         shown = " or ".join(f"`{name}`" for name in (each.name, *each.aliases))
         lines.append(f"| `{name}` | {shown} | {each.learns_from} | {each.choose_it} |")
     return "\n".join(lines)
 
 
-def _classes_and_cards():
+def classes_and_cards() -> list[tuple[str, Card]]:
     """Name of the class and card of each method of this package."""
     return [_in_file(module.name) for module in pkgutil.iter_modules(__path__)]
 
 
-def card(name):
+def card(name: str) -> Card | None:
     """The card of a method, also under an alias; `None` where no method has that name."""
     return next((card for card in cards() if name == card.name or name in card.aliases), None)
 
 
-def every():
+def every() -> list[type]:
     """The classes of all methods, in the order of tables."""
     return [find(card.name) for card in cards()]
 
 
-def own_name(name):
+def own_name(name: str) -> str:
     """The name under which a method is run, recorded and counted; a name that none has stays as it is.
 
     Example:
@@ -205,7 +218,7 @@ def own_name(name):
     return found.name if found else name
 
 
-def title(name):
+def title(name: str) -> str:
     """What people call a method, also under an alias; a name that none has stays as it is.
 
     Example:
@@ -216,40 +229,128 @@ def title(name):
     return found.aliases.get(name, found.title) if found else name
 
 
-def place(name):
+def place(name: str) -> tuple:
     """Sorts names of methods by the order of tables; names that none has come last."""
     found = card(name)
     return (found.order if found else math.inf, name)
 
 
-def is_classical(name):
+def is_classical(name: str) -> bool:
     """Whether the method is a scikit-learn estimator, without network, epochs and callbacks."""
     found = card(own_name(name))
     return found is not None and found.classical
 
 
-def enhances_labels(name):
+def enhances_labels(name: str) -> bool:
     """Whether the method has a warm-up and a graph, and so an ablation without them."""
     return hasattr(find(name), "set_enhancing")
 
 
-def current_settings(name, settings):
+def settings_of(method: str) -> dict[str, tuple[str, str]] | None:
+    """The settings of a method of this package, name -> `(default, meaning)`, read off its source.
+
+    Args:
+        method: Name of a method.
+
+    Returns:
+        A dict, or `None` for a method from elsewhere.
+
+    Example:
+        >>> settings_of("d2cnn")["momentum"]
+        ('0.6', 'Weight of the past epochs in the ensemble.')
+    """
+    found = _class_in_file(own_name(method))
+    if found is not None and _constructor(found) is None:  # that of all deep methods
+        path = pathlib.Path(__path__[0]).parent / "model" / "base.py"
+        nodes = ast.parse(path.read_text()).body
+        found = next(node for node in nodes if getattr(node, "name", "") == "PartialLabelModel")
+    return None if found is None else _settings(found)
+
+
+@functools.cache
+def _class_in_file(name):
+    """The syntax tree of a method's class, or none."""
+    if name not in {module.name for module in pkgutil.iter_modules(__path__)}:
+        return None  # and no name of a stranger becomes a path
+    for node in ast.parse(pathlib.Path(__path__[0], f"{name}.py").read_text()).body:
+        calls = [each for each in getattr(node, "decorator_list", ()) if isinstance(each, ast.Call)]
+        if any(getattr(call.func, "id", None) == "register" for call in calls):
+            return node
+    return None
+
+
+def _constructor(node):
+    return next(
+        (each for each in node.body if getattr(each, "name", None) == "__init__"),
+        None,
+    )
+
+
+def _settings(node):
+    """Arguments of a class's constructor, with its docstring's words on them."""
+    meanings = _meanings(ast.get_docstring(node) or "")
+    made = _constructor(node)
+    if made is None:
+        return {}
+    plain = made.args.args[len(made.args.args) - len(made.args.defaults) :]
+    pairs = [
+        *zip(plain, made.args.defaults, strict=True),
+        *zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True),
+    ]
+    return {
+        each.arg: ("" if default is None else ast.unparse(default), meanings.get(each.arg, ""))
+        for each, default in pairs
+        if each.arg not in ("seed", "name")
+    }
+
+
+def _meanings(docstring):
+    """The section `Args` of a docstring, name -> text."""
+    section = re.search(r"^Args:\n((?:    .*\n|\n)*)", docstring + "\n", re.M)
+    entries = re.split(r"^    (\w+): ", section[1] if section else "", flags=re.M)[1:]
+    pairs = zip(entries[::2], entries[1::2], strict=True)
+    return {name: " ".join(text.split()) for name, text in pairs}
+
+
+def _may_be_former(node, names):
+    """Whether some of these names of settings may be those that a class had once."""
+    if not names:
+        return False
+    if any(getattr(each, "name", None) == "current_settings" for each in node.body):
+        return True  # the class says it in code
+    calls = getattr(_constructor(node), "decorator_list", ())
+    former = set()
+    for call in calls:
+        for keyword in getattr(call, "keywords", ()):
+            if ast.unparse(call.func) == "accepts_former_names":
+                former.add(keyword.arg)
+            elif keyword.arg == "former":  # of `checks.checked`
+                former |= {key.value for key in keyword.value.keys}
+    return bool(former & names)
+
+
+def current_settings(name: str, settings: dict) -> dict:
     """Settings under the names they have now: configs and records of earlier versions stay readable.
 
     Example:
         >>> current_settings("ga", {"ascent": False}), current_settings("plknn", {"num_neighbours": 5})
         ({'correction': 'none'}, {'num_neighbors': 5})
     """
+    node = _class_in_file(own_name(name))
     if not settings:
         return {}
+    if node is not None and not _may_be_former(node, set(settings) - set(_settings(node))):
+        return dict(settings)  # without importing the method
     cls = find(name)
     renamed = getattr(cls.__init__, "renamed", {})
     settings = {renamed.get(key, key): value for key, value in settings.items()}
     return cls.current_settings(settings) if hasattr(cls, "current_settings") else settings
 
 
-def check_settings(name, settings):
+def check_settings(name: str, settings: dict) -> None:
     """Refuses settings that the method does not take, and values that mean nothing to it."""
+    from valen_tf.checks import check_values
+
     method = find(name)
     parameters = inspect.signature(method).parameters
     known = [key for key in parameters if key not in ("classifier", "seed", "name")]
@@ -261,7 +362,7 @@ def check_settings(name, settings):
     check_values(getattr(method, "rules", {}), settings)
 
 
-def load_model(path):
+def load_model(path: pathlib.Path | str) -> PartialLabelModel:
     """Loads a model that was saved by `model.save("name.keras")`, whatever its method.
 
     The whole model comes back: weights, optimizers, what is remembered of its training examples and the
@@ -288,11 +389,26 @@ def load_model(path):
 
 def _classes():
     """Name of the class of each method of this package -> its module."""
-    return {name: each.name for name, each in _classes_and_cards()}
+    return {name: each.name for name, each in classes_and_cards()}
+
+
+def _estimators():
+    """Name of the scikit-learn class of each deep method of this package -> name of the method."""
+    return {
+        f"{name}Classifier": each.name for name, each in classes_and_cards() if not each.classical
+    }
+
+
+@functools.cache
+def _estimator(name):
+    module = importlib.import_module("valen_tf.model.network_estimator")
+    return module.estimator_of(find(_estimators()[name]))
 
 
 def __getattr__(name):
     name = _FORMER_CLASSES.get(name, name)
+    if name in _estimators():
+        return _estimator(name)
     if name in _SCORERS:
         return getattr(importlib.import_module("valen_tf.model.estimator"), name)
     if name.startswith("_") or name not in _classes():
@@ -301,4 +417,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted([*globals(), *_FORMER_CLASSES, *_SCORERS, *_classes()])
+    return sorted([*globals(), *_FORMER_CLASSES, *_SCORERS, *_classes(), *_estimators()])

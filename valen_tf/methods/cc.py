@@ -1,8 +1,15 @@
 """CC, the classifier-consistent estimator (Feng et al., NeurIPS 2020)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from valen_tf import losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 @register(
@@ -31,6 +38,8 @@ class CC(PartialLabelModel):
         batches of 256.
     """
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """- log of the probability that the label is among the candidates."""
         return {"classification": losses.candidate_likelihood(logits, candidates)}

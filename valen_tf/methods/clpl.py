@@ -1,5 +1,7 @@
 """CLPL, convex learning from partial labels (Cour et al., JMLR 2011)."""
 
+from __future__ import annotations
+
 import warnings
 
 import numpy as np
@@ -55,7 +57,9 @@ class CLPL(LinearCandidateClassifier):
         max_iterations=checks.COUNT,
     )
 
-    def __init__(self, *, regularization=1.0, intercept=True, max_iterations=2000):
+    def __init__(
+        self, *, regularization: float = 1.0, intercept: bool = True, max_iterations: int = 2000
+    ) -> None:
         self.regularization = regularization
         self.intercept = intercept
         self.max_iterations = max_iterations
@@ -94,7 +98,9 @@ class CLPL(LinearCandidateClassifier):
         self.n_iter_ = result.nit
 
 
-def clpl_objective(flat_weights, inputs, candidates, penalty):
+def clpl_objective(
+    flat_weights: np.ndarray, inputs: np.ndarray, candidates: np.ndarray, penalty: float
+) -> tuple[float, np.ndarray]:
     """CLPL's objective and its gradient.
 
     Args:

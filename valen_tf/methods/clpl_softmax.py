@@ -1,10 +1,17 @@
 """CLPL's loss on a network's softmax, as the VALEN authors compared with."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 
 from valen_tf import losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 @register(
@@ -37,7 +44,9 @@ class CLPLSoftmax(PartialLabelModel):
 
     weighs_answers = False  # the loss is one of sets
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The candidates' mean probability is pushed up, that of every other class down."""
         return {"classification": losses.softmax_clpl(logits, candidates)}
 

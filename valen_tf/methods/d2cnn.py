@@ -1,10 +1,17 @@
 """D2CNN (Yao et al., AAAI 2020)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from valen_tf import checks, losses
 from valen_tf.methods import register
 from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    import keras
 
 
 @register(
@@ -61,22 +68,24 @@ class D2CNN(PartialLabelModel):
     @checks.checked()
     def __init__(
         self,
-        classifier,
+        classifier: keras.Model,
         *,
-        discrimination_weight=0.1,
-        ensembling_weight=1.0,
-        momentum=0.6,
-        ramp_up_epochs=80,
-        seed=0,
-        name=None,
-    ):
+        discrimination_weight: float = 0.1,
+        ensembling_weight: float = 1.0,
+        momentum: float = 0.6,
+        ramp_up_epochs: int = 80,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
         super().__init__(classifier, seed=seed, name=name)
         self.discrimination_weight = discrimination_weight
         self.ensembling_weight = ensembling_weight
         self.momentum = momentum
         self.ramp_up_epochs = ramp_up_epochs
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """Fidelity, discrimination and temporal ensembling."""
         ensemble = self.read("label_weights", index)  # of the epochs before this one
         distance = tf.reduce_sum((tf.nn.softmax(logits) - ensemble) ** 2, axis=-1)
@@ -87,7 +96,9 @@ class D2CNN(PartialLabelModel):
             "ensembling": self.ensembling_weight * self._ramp_up() * distance,
         }
 
-    def remember(self, features, logits, candidates, index):
+    def remember(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> None:
         """The ensemble with this epoch's confidences in it: an example is seen once an epoch."""
         ensemble = losses.temporal_ensemble(
             self.read("label_weights", index),

@@ -1,11 +1,18 @@
 """GA, learning from complementary labels (Ishida et al., ICML 2019)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import tensorflow as tf
 
 from valen_tf import checks, losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    import keras
 
 
 @register(
@@ -57,12 +64,21 @@ class GA(PartialLabelModel):
     rules = checks.rules(PartialLabelModel.rules, correction=checks.one_of(*CORRECTIONS))
 
     @checks.checked()
-    def __init__(self, classifier, *, correction="none", seed=0, name=None):
+    def __init__(
+        self,
+        classifier: keras.Model,
+        *,
+        correction: str = "none",
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
         super().__init__(classifier, seed=seed, name=name)
         self.correction = correction
         self.memory.add("complementary_prior", (self.num_classes,), np.float32)
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The unbiased risk, corrected where a class's is negative."""
         prior = self.memory["complementary_prior"]
         risks = losses.complementary_risks(logits, candidates, prior)  # [batch, classes]
@@ -72,19 +88,19 @@ class GA(PartialLabelModel):
             return {"classification": losses.nonnegative_risk(risks)}
         return {"classification": tf.reduce_sum(risks, axis=-1)}
 
-    def start_memory(self, candidates):
+    def start_memory(self, candidates: np.ndarray) -> None:
         """How often each label is outside the sets, in these training data."""
         super().start_memory(candidates)
         shares = losses.complementary_shares(candidates.astype(np.float32))
         self.memory["complementary_prior"].assign(tf.reduce_mean(shares, axis=0))
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict) -> GA:
         """The model that `get_config` describes, also in a file of an earlier version."""
         return super().from_config(cls.current_settings(config))
 
     @staticmethod
-    def current_settings(settings):
+    def current_settings(settings: dict) -> dict:
         """Settings under the names they have now; `ascent` was a boolean."""
         settings = dict(settings)
         if "ascent" in settings:

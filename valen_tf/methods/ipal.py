@@ -1,5 +1,7 @@
 """IPAL, instance-based label propagation (Zhang and Yu, IJCAI 2015)."""
 
+from __future__ import annotations
+
 import numpy as np
 import scipy.sparse
 
@@ -66,7 +68,9 @@ class IPAL(NeighborClassifier):
     )
 
     @accepts_former_names(num_neighbours="num_neighbors")
-    def __init__(self, *, num_neighbors=10, propagation=0.95, rounds=100):
+    def __init__(
+        self, *, num_neighbors: int = 10, propagation: float = 0.95, rounds: int = 100
+    ) -> None:
         self.num_neighbors = num_neighbors
         self.propagation = propagation
         self.rounds = rounds
@@ -105,7 +109,9 @@ class IPAL(NeighborClassifier):
         return -errors
 
 
-def propagate(weights, candidates, propagation, rounds):
+def propagate(
+    weights: scipy.sparse.csr_array, candidates: np.ndarray, propagation: float, rounds: int
+) -> np.ndarray:
     """IPAL's label confidences after some rounds.
 
     Args:
@@ -135,7 +141,7 @@ def propagate(weights, candidates, propagation, rounds):
     return confidence
 
 
-def correct_class_mass(confidence, candidates):
+def correct_class_mass(confidence: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """Scales classes to the mass they have in the uniform confidences, and rows to sum 1.
 
     Example:
@@ -150,7 +156,7 @@ def correct_class_mass(confidence, candidates):
     )
 
 
-def unit_length(features):
+def unit_length(features: np.ndarray) -> np.ndarray:
     """Rows scaled to length 1, but for those of length 0."""
     length = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(length > 0, length, 1)

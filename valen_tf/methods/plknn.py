@@ -1,11 +1,20 @@
 """PL-kNN, the vote of the nearest neighbors (Huellermeier and Beringer, 2006)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from valen_tf.checks import accepts_former_names
 from valen_tf.graph.reconstruction import blocks, restrict, sparse_rows
 from valen_tf.methods import register
 from valen_tf.model.estimator import NeighborClassifier
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from valen_tf.data.dataset import PartialLabelDataset
 
 
 @register(
@@ -43,7 +52,7 @@ class PLKNN(NeighborClassifier):
     """
 
     @accepts_former_names(num_neighbours="num_neighbors")
-    def __init__(self, *, num_neighbors=10):
+    def __init__(self, *, num_neighbors: int = 10) -> None:
         self.num_neighbors = num_neighbors
 
     def _fit(self, features, candidates):
@@ -55,7 +64,7 @@ class PLKNN(NeighborClassifier):
     def _scores(self, features):
         return self._votes(features, self._search(features))
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike | PartialLabelDataset) -> np.ndarray:
         """Share of the votes for each class, [examples, classes]."""
         votes = self.decision_function(X)
         return votes / votes.sum(axis=1, keepdims=True)

@@ -1,5 +1,9 @@
 """PLLE: label distributions recovered along the feature topology, then multi-output regression."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse
@@ -8,10 +12,14 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from valen_tf import checks
 from valen_tf.checks import accepts_former_names
-from valen_tf.graph import sparse
+from valen_tf.graph import neighbors
 from valen_tf.graph.reconstruction import blocks, restrict
 from valen_tf.methods import register
 from valen_tf.model.estimator import CandidateClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 @register(
@@ -101,13 +109,13 @@ class PLLE(CandidateClassifier):
     def __init__(
         self,
         *,
-        num_neighbors=20,
-        smoothness=0.01,
-        ridge=1.0,
-        fit_weight=10.0,
-        separation_weight=1.0,
-        tolerance=0.1,
-    ):
+        num_neighbors: int = 20,
+        smoothness: float = 0.01,
+        ridge: float = 1.0,
+        fit_weight: float = 10.0,
+        separation_weight: float = 1.0,
+        tolerance: float = 0.1,
+    ) -> None:
         self.num_neighbors = num_neighbors
         self.smoothness = smoothness
         self.ridge = ridge
@@ -116,12 +124,13 @@ class PLLE(CandidateClassifier):
         self.tolerance = tolerance
 
     def _fit(self, features, candidates):
-        neighbors = sparse.nearest_neighbors(features - features.mean(axis=0), self.num_neighbors)
+        centered = features - features.mean(axis=0)
+        found = neighbors.nearest_neighbors(centered, self.num_neighbors)
         self._features = features
         kernel = euclidean_distances(features, squared=True)  # becomes the kernel, then its factor
         self._width = mean_distance(kernel)
         gaussian(kernel, self._width)
-        edges = scipy.sparse.coo_array(sparse.adjacency(neighbors))
+        edges = scipy.sparse.coo_array(neighbors.adjacency(found))
         values = kernel[edges.row, edges.col]
         edges = scipy.sparse.csr_array((values, (edges.row, edges.col)), shape=edges.shape)
         smooth = enhance(candidates, edges, self.smoothness)
@@ -149,7 +158,7 @@ class PLLE(CandidateClassifier):
         return scores
 
 
-def enhance(candidates, edges, smoothness):
+def enhance(candidates: np.ndarray, edges: scipy.sparse.csr_array, smoothness: float) -> np.ndarray:
     """The solution D of (I + smoothness G) D = candidates, G the Laplacian of weighted edges.
 
     Args:
@@ -175,7 +184,14 @@ def enhance(candidates, edges, smoothness):
     return np.clip(np.stack(columns, axis=1), 0, 1)
 
 
-def multi_output_regression(kernel, targets, pull, fit_weight, tolerance, max_rounds=500):
+def multi_output_regression(
+    kernel: np.ndarray,
+    targets: np.ndarray,
+    pull: Any,
+    fit_weight: float,
+    tolerance: float,
+    max_rounds: int = 500,
+) -> tuple[np.ndarray, np.ndarray]:
     """Support vector regression of all outputs at once, with an intercept that is not penalised.
 
     Minimizes over dual B and intercept b, with f = kernel B + b and u the norms of the rows of
@@ -226,7 +242,7 @@ def multi_output_regression(kernel, targets, pull, fit_weight, tolerance, max_ro
     return dual, intercept
 
 
-def ridge_solver(kernel, ridge):
+def ridge_solver(kernel: np.ndarray, ridge: float) -> Callable:
     """Kernel ridge regression with an intercept that is not penalised, for many targets in turn.
 
     Args:
@@ -253,13 +269,13 @@ def ridge_solver(kernel, ridge):
     return solve
 
 
-def mean_distance(squared):
+def mean_distance(squared: np.ndarray) -> float:
     """Mean distance of different examples, from the matrix of all squared ones; 1 if all are equal."""
     total = sum(np.sqrt(squared[block]).sum() for block in blocks(len(squared)))
     return total / (len(squared) * (len(squared) - 1)) or 1.0
 
 
-def gaussian(squared, width):
+def gaussian(squared: np.ndarray, width: float) -> np.ndarray:
     """Turns squared distances into the Gaussian kernel, in place, and returns it."""
     squared *= -1 / (2 * width**2)
     return np.exp(squared, out=squared)

@@ -1,5 +1,7 @@
 """PL-SVM, maximum-margin learning from partial labels (Nguyen and Caruana, KDD 2008)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from valen_tf import checks
@@ -69,7 +71,14 @@ class PLSVM(LinearCandidateClassifier):
         seed=checks.SEED,
     )
 
-    def __init__(self, *, regularization=None, steps=2000, batch_size=100, seed=0):
+    def __init__(
+        self,
+        *,
+        regularization: float | None = None,
+        steps: int = 2000,
+        batch_size: int = 100,
+        seed: int = 0,
+    ) -> None:
         self.regularization = regularization
         self.steps = steps
         self.batch_size = batch_size

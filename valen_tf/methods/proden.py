@@ -1,10 +1,17 @@
 """PRODEN (Lv et al., ICML 2020), which is also VALEN without label enhancement."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 
 from valen_tf import losses
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 @register(
@@ -28,14 +35,13 @@ class Proden(PartialLabelModel):
         name: Name of the model.
 
     Example:
-        >>> import numpy as np, valen_tf as vt
-        >>> features = np.random.default_rng(0).normal(size=(60, 2)).astype("float32")
-        >>> candidates = np.stack([features[:, 0] > -0.3, features[:, 0] < 0.3], axis=1)
-        >>> model = vt.methods.Proden(vt.networks.linear((2,), 2))
+        >>> import valen_tf as vt
+        >>> model = vt.methods.Proden(vt.networks.linear((1,), 3))
         >>> model.compile(metrics=["accuracy"])
-        >>> history = model.fit(features, candidates, epochs=2, verbose=0)
-        >>> model.label_distributions().shape
-        (60, 2)
+        >>> data = vt.PartialLabelDataset([[0.0], [1.0]], [[1, 1, 0], [0, 0, 1]])
+        >>> history = model.fit(data, epochs=2, verbose=0)
+        >>> model.label_distributions()[1].tolist()
+        [0.0, 0.0, 1.0]
 
     Reference:
         Jiaqi Lv, Miao Xu, Lei Feng, Gang Niu, Xin Geng, Masashi Sugiyama. Progressive Identification of
@@ -43,7 +49,9 @@ class Proden(PartialLabelModel):
         batches of 256; learning rate 1e-2 for an MLP on the MNIST family.
     """
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The minimal loss, its `min` softened to weights that follow the prediction."""
         return {
             "classification": losses.weighted_cross_entropy(

@@ -1,7 +1,14 @@
 """RC, the risk-consistent estimator (Feng et al., NeurIPS 2020)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from valen_tf.methods import LEARNING_RATE_AND_DECAY, register
 from valen_tf.methods.proden import Proden
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 @register(
@@ -26,12 +33,12 @@ class RC(Proden):
         name: Name of the model.
 
     Reference:
-        Lei Feng, Jiaqi Lv, Bo Han, Miao Xu, Gang Niu, Xin Geng, Bo An, Masashi Sugiyama. Provably
-        Consistent Partial-Label Learning. NeurIPS 2020, Section 3. Settings: Adam, 1e-3, 250 epochs,
-        batches of 256.
+        Section 3 of the paper that `CC` cites (Feng et al., NeurIPS 2020), with the same settings.
     """
 
-    def remember(self, features, logits, candidates, index):
+    def remember(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> None:
         """The confidences of the updated classifier."""
         updated = self.classifier(features, training=False)
         super().remember(features, updated, candidates, index)

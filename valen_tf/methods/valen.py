@@ -1,17 +1,31 @@
 """VALEN: variational label enhancement for partial-label learning (Xu et al., NeurIPS 2021)."""
 
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING
+
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers
-from spektral.layers import GCNConv
 
 from valen_tf import checks, dirichlet, losses
-from valen_tf.checks import accepts_former_names
-from valen_tf.graph import search, sparse
-from valen_tf.graph import trust as trusting
+from valen_tf.callbacks import Cooldown, GraphRebuild, WarmUp
+from valen_tf.graph import convolution, neighbors
+from valen_tf.graph.convolution import GraphEncoder
 from valen_tf.methods import find, register
-from valen_tf.model.enhancement import LabelEnhancement
+from valen_tf.model import keras_hooks
+from valen_tf.model.base import PartialLabelModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    import scipy.sparse
+    import tensorflow_probability as tfp
+    from numpy.typing import ArrayLike
 
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbors by
 
@@ -20,6 +34,234 @@ LAMBDA_AND_EPSILON = {
     "settings.compatibility_weight": (0.1, 10.0),
     "settings.prior_concentration": (1e-3, 1.0),
 }
+
+
+class LabelEnhancement(PartialLabelModel):
+    """Warms up with the minimal loss, then recovers label distributions on a nearest-neighbor graph.
+
+    A method defines `objective`, which gives `warm_up_terms` while the model is `warming_up`, and
+    `rebuild_graph`, which gives a graph to `store_graph`.
+
+    Args:
+        classifier: A functional or sequential Keras model from features to logits.
+        embedding: Name of the classifier's layer whose output represents an example in the graph;
+            by default what its last layer receives (for a linear classifier: the features).
+        num_neighbors: Neighbors of an example in the graph.
+        coverage: As of `PartialLabelModel`.
+        seed: Seed of everything random in training.
+        name: Name of the model.
+    """
+
+    rules = checks.rules(PartialLabelModel.rules, num_neighbors=checks.COUNT)
+    # Part of the epochs at whose end the learning rates of the default optimizers fall to zero.
+    default_cooldown = 0.0
+
+    @checks.checked()
+    def __init__(
+        self,
+        classifier: keras.Model,
+        *,
+        embedding: str | None,
+        num_neighbors: int,
+        seed: int,
+        name: str | None,
+        coverage: float | str = 1.0,
+    ) -> None:
+        super().__init__(classifier, coverage=coverage, seed=seed, name=name)
+        self.embedding = embedding
+        self.num_neighbors = num_neighbors
+        self.warming_up = True
+        classifier = self.classifier
+        embedder = keras_hooks.embedder(classifier, embedding)
+        if None in embedder.output_shape[1:]:
+            raise ValueError(
+                "`embedding` must name a layer whose output has a known size, such as one that pools. "
+                f"Received: an embedding of shape {embedder.output_shape}"
+            )
+        self.embedding_size = int(np.prod(embedder.output_shape[1:]))
+        self.embedding_is_fixed = not embedder.trainable_variables
+        # Behind functions, so that Keras does not save the shared layers a second time; a pair for each
+        # model, as TensorFlow warns of retracing where several models share their code.
+        self._embed, self._score = (
+            tf.function(functools.partial(network, training=False), reduce_retracing=True)
+            for network in (embedder, classifier)
+        )
+        # The graph, a sparse matrix [examples, examples], and after how many epochs it was made.
+        self.memory.add("graph_epoch", (), np.int64)
+        self.memory.add("graph_row_ends", (None,), np.int64)
+        self.memory.add("graph_columns", (None,), np.int32)
+        self.memory.add("graph_values", (None,), np.float32)
+        self.graph_tables = tuple(
+            self.memory[f"graph_{part}"] for part in ("row_ends", "columns", "values")
+        )
+        self.objective_metric = keras.metrics.Mean(name="objective")
+        # The classifier's last confidence; `label_weights` holds its target, which is what was recovered.
+        self.memory.add("confidence", (None, self.num_classes), np.float32)
+
+    # -- what a method defines ------------------------------------------------------------------
+
+    def rebuild_graph(self) -> None:
+        """Builds the graph from the current embeddings of the training data; `GraphRebuild` calls it."""
+        raise NotImplementedError
+
+    # -- phases ---------------------------------------------------------------------------------
+
+    def warm_up_terms(self, logits: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The minimal loss (Eq. 1): cross-entropy against the stored confidences, [batch]."""
+        stored = self.read("label_weights", index)
+        return {"classification": losses.weighted_cross_entropy(logits, stored)}
+
+    def remember(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> None:
+        """The classifier's confidence, which in the warm-up is its next target as well."""
+        confidence = losses.confidence(logits, candidates)
+        self.write("confidence", index, confidence)
+        if self.warming_up:
+            self.write("label_weights", index, confidence)
+
+    def report(
+        self,
+        logits: tf.Tensor,
+        candidates: tf.Tensor,
+        objective: tf.Tensor,
+        size: tf.Tensor | float,
+    ) -> None:
+        """Logs a loss that is the same in both phases, and what is minimized as `"objective"`.
+
+        The phases minimize different sums, so that their common name would jump where one ends: whatever
+        watches `"loss"` (`EarlyStopping`, `ReduceLROnPlateau`) would take the switch for a divergence.
+        `"loss"` is that of `evaluate`, so that it compares with `"val_loss"`: the cross-entropy of the
+        prediction against its own share inside the candidate set, on true labels the usual one.
+        """
+        self.objective_metric.update_state(objective, sample_weight=size)
+        confidence = losses.confidence(logits, candidates)
+        self.loss_metric.update_state(losses.weighted_cross_entropy(logits, confidence))
+
+    @property
+    def terms_in_use(self) -> Sequence[str]:
+        """Names of the terms that are minimized now."""
+        return ("classification",) if self.warming_up else self.term_names
+
+    def training_callbacks(self) -> list[keras.callbacks.Callback]:
+        """The warm-up switch, the graph's rebuilding, and the end of the learning rates."""
+        return [WarmUp(), GraphRebuild(), Cooldown(self.cooldown)]
+
+    def compile(
+        self,
+        optimizer: keras.Optimizer | str | None = None,
+        *,
+        cooldown: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """As Keras's, with rates that may fall to zero at the end of `fit`.
+
+        Args:
+            optimizer: The classifier's optimizer; by default that of the method's card.
+            cooldown: Part of the epochs of `fit` at whose end the learning rates fall to zero, see
+                `valen_tf.callbacks.Cooldown`. By default that of the method, and 0 for an optimizer of
+                one's own, whose rates are left alone.
+            **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
+        """
+        if cooldown is None:
+            cooldown = self.default_cooldown if optimizer is None else 0.0
+        self.cooldown = checks.MOMENTUM("cooldown", cooldown)
+        super().compile(optimizer, **kwargs)
+
+    def get_compile_config(self) -> dict:
+        """The arguments of `compile`."""
+        return {**super().get_compile_config(), "cooldown": self.cooldown}
+
+    @property
+    def enhancing(self) -> bool:
+        """Whether the warm-up is over."""
+        return not self.warming_up
+
+    def set_enhancing(self, enhancing: bool) -> None:
+        """Chooses between warm-up and label enhancement; the step is traced anew when it changes."""
+        if enhancing == self.warming_up:
+            self.warming_up = not enhancing
+            self.make_train_function(force=True)
+
+    @property
+    def neighbors_at_hand(self) -> int:
+        """Neighbors of an example in the graph: as many as were asked for, or all others."""
+        return min(self.num_neighbors, self.num_examples - 1)
+
+    # -- the graph ------------------------------------------------------------------------------
+
+    def start_memory(self, candidates: np.ndarray) -> None:
+        """Starts anew on other training data, without a graph."""
+        if len(candidates) < 2:
+            raise ValueError(
+                f"{type(self).__name__} compares examples: it needs 2 of them at least. "
+                f"Received: {len(candidates)} example"
+            )
+        if len(candidates) <= self.num_neighbors:
+            warnings.warn(
+                f"`num_neighbors` is {self.num_neighbors}, but there are {len(candidates)} examples: each "
+                f"one's neighbors are the {len(candidates) - 1} others.",
+                stacklevel=2,
+            )
+        if self.has_graph:
+            warnings.warn(
+                f"These {len(candidates)} training examples are others than those that the model knows: "
+                "the classifier goes on from its weights, but what was recovered of labels is forgotten, "
+                "and label enhancement begins again with a warm-up. `WarmUp(0)` leaves the warm-up out.",
+                stacklevel=2,
+            )
+        super().start_memory(candidates)
+        self.memory["confidence"].assign(self.memory["label_weights"])
+        self.forget_features()
+
+    def forget_features(self) -> None:
+        """Drops the graph, which the next epoch of label enhancement then builds anew."""
+        self.memory.clear("graph_row_ends", "graph_columns", "graph_values")
+
+    def store_graph(self, matrix: scipy.sparse.csr_array) -> None:
+        """Stores a graph, a `scipy.sparse.csr_array` [examples, examples], and that it was made now."""
+        self.memory["graph_row_ends"].assign(matrix.indptr.astype(np.int64))
+        self.memory["graph_columns"].assign(matrix.indices.astype(np.int32))
+        self.memory["graph_values"].assign(matrix.data)
+        self.memory["graph_epoch"].assign(self.epochs_trained)
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether label enhancement has begun."""
+        return bool(tf.size(self.memory["graph_columns"]) > 0)
+
+    @property
+    def graph_age(self) -> float:
+        """Epochs since the graph was built; infinite while there is none."""
+        if not self.has_graph:
+            return np.inf
+        if self.embedding_is_fixed:  # so is the graph
+            return 0
+        return self.epochs_trained - int(self.memory["graph_epoch"].numpy())
+
+    def known_of_labels(self) -> np.ndarray:
+        """What is known of all labels before training: the candidates, or the evidence for each label."""
+        return self.memory["evidence" if self.has_evidence else "candidates"].numpy()
+
+    def training_features(self) -> Iterator[tuple[tf.Tensor, np.ndarray]]:
+        """The training data's batches `(features, index)`, in the order of the current epoch."""
+        self.set_batch_order()  # a row's last bit depends on its neighbors in the batch
+        for features, targets in self._training_data:
+            yield features, targets["index"].numpy()
+
+    def training_embeddings(self) -> np.ndarray:
+        """Current embeddings of the training data [examples, features]."""
+        return self._training_outputs(self._embed, self.embedding_size)
+
+    def training_logits(self) -> np.ndarray:
+        """Current logits of the training data [examples, classes]."""
+        return self._training_outputs(self._score, self.num_classes)
+
+    def _training_outputs(self, function, size):
+        outputs = np.empty((self.num_examples, size), np.float32)
+        for features, index in self.training_features():
+            outputs[index] = tf.cast(function(features), tf.float32).numpy().reshape(len(index), -1)
+        return outputs
 
 
 @register(
@@ -41,7 +283,7 @@ class Valen(LabelEnhancement):
 
     How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
     the examples out, and their candidate sets tell how far neighbors can be trusted
-    (`valen_tf.graph.trust`).
+    (`valen_tf.graph.neighbors_share`).
     Where the classifier is the better judge, or learns the embedding, that share falls with the steps, as
     the classifier takes in what the neighbors say.
     `Valen.as_published` has the choices that the paper prints instead.
@@ -60,7 +302,11 @@ class Valen(LabelEnhancement):
         trust_steps: Number of steps after which half of a trust that falls is left; infinite for one that
             stays.
         num_neighbors: Neighbors of an example in the graph (k).
+        num_components: Of a wider embedding the encoder sees this many principal components; `None` for
+            the embedding as it is.
         hidden_units: Width of the encoder's and the decoder's hidden layers.
+        coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
+            `"estimate"`.
         seed: Seed of everything random in training.
         name: Name of the model.
 
@@ -79,6 +325,8 @@ class Valen(LabelEnhancement):
         NeurIPS 2021.
     """
 
+    default_cooldown = 0.2
+
     term_names = (
         "classification",
         "compatibility",
@@ -86,6 +334,8 @@ class Valen(LabelEnhancement):
         "graph_reconstruction",
         "kl",
     )
+
+    directed = False  # the graph: whether an edge leads from an example to its own neighbors alone
 
     rules = checks.rules(
         LabelEnhancement.rules,
@@ -96,30 +346,37 @@ class Valen(LabelEnhancement):
         kl_weight=checks.NOT_NEGATIVE,
         trust=checks.optional(checks.SHARE),
         trust_steps=checks.COUNT,
+        num_components=checks.optional(checks.COUNT),
         hidden_units=checks.WIDTH,
     )
 
-    @accepts_former_names(num_neighbours="num_neighbors")
-    @checks.checked()
+    @checks.checked(former={"num_neighbours": "num_neighbors"})
     def __init__(
         self,
-        classifier,
+        classifier: keras.Model,
         *,
-        embedding=None,
-        compatibility_weight=1.0,
-        prior_concentration=0.01,
-        label_weight=0.01,
-        graph_weight=3.0,
-        kl_weight=0.1,
-        trust=None,
-        trust_steps=20_000,
-        num_neighbors=10,
-        hidden_units=64,
-        seed=0,
-        name=None,
-    ):
+        embedding: str | None = None,
+        compatibility_weight: float = 1.0,
+        prior_concentration: float = 0.01,
+        label_weight: float = 0.01,
+        graph_weight: float = 3.0,
+        kl_weight: float = 0.1,
+        trust: float | None = None,
+        trust_steps: int = 5_000,
+        num_neighbors: int = 10,
+        num_components: int | None = 128,
+        hidden_units: int = 64,
+        coverage: float | str = 1.0,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
         super().__init__(
-            classifier, embedding=embedding, num_neighbors=num_neighbors, seed=seed, name=name
+            classifier,
+            embedding=embedding,
+            num_neighbors=num_neighbors,
+            coverage=coverage,
+            seed=seed,
+            name=name,
         )
         self.compatibility_weight = compatibility_weight
         self.prior_concentration = prior_concentration
@@ -128,38 +385,41 @@ class Valen(LabelEnhancement):
         self.kl_weight = kl_weight
         self.trust = trust
         self.trust_steps = trust_steps
+        self.num_components = num_components
         self.hidden_units = hidden_units
 
         self._concentration = tf.function(
             lambda index: self.posterior(index)[0],
             input_signature=[tf.TensorSpec([None], tf.int64)],  # one trace for all sizes
         )
-        input_size = self.embedding_size + self.num_classes
+        components = min(self.embedding_size, num_components or self.embedding_size)
+        input_size = components + self.num_classes
         self.encoder = self.make_encoder()
         self.encoder.build([(None, input_size), (None, None)])
         self.decoder = self.make_decoder()
-        self.graph_tables = self.graph.csr
 
         # A~ [Phi; L]: the first layer's propagated input, fixed between two builds.
         self.memory.add("propagated", (None, input_size), np.float32)
+        # Orthonormal directions of the embedding that the encoder sees, where it does not see all.
+        self.memory.add("directions", (None, components), np.float32)
         # What the graph was made of: the next one starts from it.
-        self.memory.add("neighbors", (None, num_neighbors), np.int32)
+        self.memory.add("neighbors", (None, None), np.int32)
         self.memory.add("graph_recall", (), np.float32)
         self.memory.add("withheld", (None,), np.bool_)
         self.memory.add("trust", (), np.float32)
         # The optimizer's step when training on these data began: an optimizer may have seen others before.
         self.memory.add("trusted_since", (), np.float32)
 
-    def make_encoder(self):
+    def make_encoder(self) -> GraphEncoder:
         """The inference model q(D | L, Phi, A)."""
         return GraphEncoder(self.num_classes, self.hidden_units, seed=self.seed)
 
-    def make_decoder(self):
+    def make_decoder(self) -> keras.Model:
         """The observation model p(L | D)."""
         return decoder(self.num_classes, self.hidden_units, self.seed)
 
     @classmethod
-    def as_published(cls, classifier, **settings):
+    def as_published(cls, classifier: keras.Model, **settings: Any) -> PartialLabelModel:
         """The model with the choices that the paper prints, a `ValenPaper`, to compare with.
 
         Args:
@@ -170,18 +430,23 @@ class Valen(LabelEnhancement):
 
     # -- the objective --------------------------------------------------------------------------
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The minimal loss in the warm-up; then R_V + lambda L_o - L_ELBO, each term [batch]."""
         if self.warming_up:
             return self.warm_up_terms(logits, index)
+        share = self.posteriors_share()
         concentration, adjacency = self.posterior(index)
         mean = dirichlet.mean(concentration)
         expected_log = dirichlet.expected_log(concentration)
-        divergence = dirichlet.kl_to_symmetric(concentration, self.prior_concentration)
+        divergence = self.divergence(concentration, candidates)
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
+        own = self.read("confidence", index)
+        pooled = (1.0 - share) * own + share * losses.restrict(mean, candidates)
+        target = tf.stop_gradient(pooled)
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
-        target = tf.stop_gradient(self.pooled(logits, confidence, mean, candidates))
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
             "classification": losses.weighted_cross_entropy(logits, target),
@@ -197,36 +462,49 @@ class Valen(LabelEnhancement):
             # KL(q(D | L, Phi, A) || p(D)), second term of the ELBO
             "kl": self.kl_weight * divergence,
         }
-        return terms, target
+        self.write("label_weights", index, target)
+        return terms
 
-    def pooled(self, logits, confidence, mean, candidates):
-        """The classifier's target [batch, classes]: its own opinion and the posterior's, by the trust.
+    def divergence(self, concentration: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
+        """KL(q(D | L, Phi, A) || p(D)) [batch], where people's answers, if there are any, inform the prior.
+
+        Args:
+            concentration: [batch, classes].
+            known: What is known of the labels [batch, classes]: of answers, their likelihoods.
+        """
+        if self._answers is None:
+            return dirichlet.kl_to_symmetric(concentration, self.prior_concentration)
+        return dirichlet.kl(
+            concentration, dirichlet.informed_prior(known, self.prior_concentration)
+        )
+
+    def posteriors_share(self) -> tf.Tensor:
+        """How much of the classifier's target is the posterior's opinion, by the trust in the neighbors.
+
+        The rest is the opinion that the classifier had when it last saw the example, as in the warm-up: an
+        opinion that follows every step would agree with whatever has just been learned. A mixture is as
+        unsure as the opinions are apart, so that neither makes the other surer than the evidence does.
 
         In the long run, whichever opinion does not give way has the last word. Where the graph is evidence
-        of its own and the better judge, the posterior's share stays, in a mixture that is as unsure as the
-        opinions are apart. Where the classifier is the better judge, or the graph follows from what the
-        classifier has taken in, the posterior's share falls with the steps, or the same evidence would
-        count again in each of them; and a product leaves a sure classifier alone.
+        of its own and the better judge, the posterior's share stays. Where the classifier is the better
+        judge, or the graph follows from what the classifier has taken in, the posterior's share falls with
+        the steps, or the same evidence would count again in each of them; what is left in the end is the
+        method without label enhancement, from a better start.
         """
         trust = self.memory.tables["trust"]
-        since = self.memory.tables["trusted_since"]
-        steps = tf.cast(self.optimizer.iterations, tf.float32) - since
-        left = trust / (1.0 + steps / self.trust_steps)
-        product = losses.confidence((1.0 - left) * logits + left * tf.math.log(mean), candidates)
-        if not self.embedding_is_fixed:
-            return product
-        mixture = (1.0 - trust) * confidence + trust * losses.restrict(mean, candidates)
-        return tf.where(trust < 0.5, product, mixture)
+        steps = tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
+        share = trust / (1.0 + steps / self.trust_steps)
+        return tf.where(trust < 0.5, share, trust) if self.embedding_is_fixed else share
 
-    def warm_up_terms(self, logits, index):
+    def warm_up_terms(self, logits: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
         """The minimal loss, without the examples that are withheld from it."""
         terms = super().warm_up_terms(logits, index)
-        if self.trust is not None:
-            return terms
-        withheld = self.read("withheld", index)
-        return {name: tf.where(withheld, 0.0, term) for name, term in terms.items()}
+        if self.trust is None:
+            withheld = self.read("withheld", index)
+            terms["classification"] = tf.where(withheld, 0.0, terms["classification"])
+        return terms
 
-    def posterior(self, index):
+    def posterior(self, index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Dirichlet concentrations of training examples, and the graph among them.
 
         Args:
@@ -235,12 +513,12 @@ class Valen(LabelEnhancement):
         Returns:
             `(concentration [batch, classes], adjacency [batch, batch])`.
         """
-        nodes, rows = sparse.block(*self.graph_tables, index)
-        adjacency = sparse.batch_adjacency(rows)
+        nodes, rows = convolution.block(*self.graph_tables, index)
+        adjacency = convolution.batch_adjacency(rows)
         raw = self.encoder.block(tf.gather(self.memory.tables["propagated"], nodes), rows)
         return dirichlet.bounded_concentration(raw, lower=1e-2, upper=1e2), adjacency
 
-    def posterior_distribution(self, index):
+    def posterior_distribution(self, index: ArrayLike) -> tfp.distributions.Dirichlet:
         """The posterior of training examples as a `tfp.distributions.Dirichlet`.
 
         Args:
@@ -253,7 +531,7 @@ class Valen(LabelEnhancement):
 
     # -- graph ----------------------------------------------------------------------------------
 
-    def start_memory(self, candidates):
+    def start_memory(self, candidates: np.ndarray) -> None:
         """Starts anew on other training data; draws the examples that the warm-up leaves out."""
         super().start_memory(candidates)
         order = np.random.default_rng(self.seed).permutation(len(candidates))
@@ -263,60 +541,53 @@ class Valen(LabelEnhancement):
         self.memory["trust"].assign(np.nan)  # until the first graph is there
         self.memory["trusted_since"].assign(float(self.optimizer.iterations.value.numpy()))
 
-    def forget_features(self):
+    def forget_features(self) -> None:
         """Drops the graph, and what goes with it."""
         super().forget_features()
-        self.memory.clear("propagated", "neighbors")
+        self.memory.clear("propagated", "neighbors", "directions")
 
-    def rebuild_graph(self):
+    def rebuild_graph(self) -> None:
         """Makes the graph that of the current embeddings of the training data; `GraphRebuild` calls it.
 
         Where there are many examples and their embeddings have moved little, the neighbors are
         corrected or kept rather than searched for anew.
         """
         embeddings = self.training_embeddings()
-        found, recall = search.search(
+        unknown = np.isnan(self.memory["trust"].numpy())
+        logits = self.training_logits() if unknown and self.trust is None else None
+        known = self.known_of_labels()
+        found, recall = neighbors.search(
             embeddings,
-            self.num_neighbors,
+            self.neighbors_at_hand,
             seed=self.seed,
-            previous=self.memory["neighbors"].numpy() if self.graph else None,
+            previous=self.memory["neighbors"].numpy() if self.has_graph else None,
         )
-        adjacency = self.adjacency(found)
-        if np.isnan(self.memory["trust"].numpy()):
-            self.memory["trust"].assign(self.learned_trust(adjacency))
-        normalized = sparse.normalize(adjacency)
-        # The scale of a network's embedding is arbitrary and grows; that of the candidates is not.
-        embeddings -= embeddings.mean(axis=0)
-        embeddings /= np.maximum(embeddings.std(axis=0), 1e-6)
-        self.graph.store(normalized, self.epochs_trained)
+        adjacency = neighbors.adjacency(found, directed=self.directed)
+        if logits is not None:  # by the candidate sets of the examples that were withheld
+            rows = np.flatnonzero(self.memory["withheld"].numpy())
+            votes = neighbors.vote(adjacency, losses.confidence(logits, known).numpy(), rows)
+            own = tf.nn.log_softmax(logits[rows]).numpy()
+            self.memory["trust"].assign(neighbors.neighbors_share(own, np.log(votes), known[rows]))
+        elif unknown:
+            self.memory["trust"].assign(self.trust)
+        normalized = neighbors.normalize(adjacency)
+        seen, directions = neighbors.node_features(embeddings, self.memory["directions"].numpy())
+        propagated = neighbors.propagate(normalized, seen, known)
+        self.store_graph(normalized)
+        self.memory["propagated"].assign(propagated)
         self.memory["neighbors"].assign(found)
         self.memory["graph_recall"].assign(recall)
-        self.memory["propagated"].assign(
-            sparse.propagate(normalized, embeddings, self.known_of_labels())
-        )
-
-    def adjacency(self, found):
-        """The graph with self-loops of a neighbor table [examples, k], sparse."""
-        return sparse.adjacency(found)
-
-    def learned_trust(self, adjacency):
-        """The share of the posterior in the classifier's target, from the withheld candidate sets."""
-        if self.trust is not None:
-            return self.trust
-        rows = np.flatnonzero(self.memory["withheld"].numpy())
-        logits, candidates = self.training_logits(), self.known_of_labels()
-        votes = trusting.vote(adjacency, losses.confidence(logits, candidates).numpy(), rows)
-        own = tf.nn.log_softmax(logits[rows]).numpy()
-        return trusting.neighbors_share(own, np.log(votes), candidates[rows])
+        if directions is not None:
+            self.memory["directions"].assign(directions)
 
     @property
-    def graph_recall(self):
+    def graph_recall(self) -> float:
         """Share of the true nearest neighbors in the graph, measured on a sample when it was made."""
         return float(self.memory["graph_recall"].numpy())
 
     # -- what was recovered ---------------------------------------------------------------------
 
-    def concentrations(self, batch_size=1000):
+    def concentrations(self, batch_size: int = 1000) -> np.ndarray:
         """Dirichlet concentrations of all training examples [examples, classes]."""
         self._check_enhanced("concentrations")
         batches = np.array_split(np.arange(self.num_examples), -(-self.num_examples // batch_size))
@@ -331,23 +602,33 @@ class Valen(LabelEnhancement):
 
     # -- two optimizers, saving -----------------------------------------------------------------
 
-    def compile(self, optimizer=None, *, enhancement_optimizer=None, **kwargs):
+    def compile(
+        self,
+        optimizer: keras.Optimizer | str | None = None,
+        *,
+        enhancement_optimizer: keras.Optimizer | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         """As Keras's, with a second optimizer.
 
         Args:
             optimizer: The classifier's optimizer; by default the paper's SGD, 1e-2 with momentum 0.9.
             enhancement_optimizer: That of the encoder and the decoder; by default AdamW, 1e-2, whose weight
                 decay keeps the encoder's weights from growing without end.
-            **kwargs: `metrics`, `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
+            **kwargs: `cooldown` as in `LabelEnhancement.compile`, 0.2 by default; `metrics`,
+                `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
         """
-        super().compile(optimizer, **kwargs)
         if enhancement_optimizer is None:
             enhancement_optimizer = self.default_enhancement_optimizer()
+        variables = self.enhancement_variables()
+        super().compile(optimizer, **kwargs)
         self.enhancement_optimizer = keras.optimizers.get(enhancement_optimizer)
-        self.add_update(self.enhancement_optimizer, self.enhancement_variables())
+        self.add_update(self.enhancement_optimizer, variables)
 
     @classmethod
-    def default_enhancement_optimizer(cls, learning_rate=1e-2):
+    def default_enhancement_optimizer(
+        cls, learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-2
+    ) -> keras.Optimizer:
         """The encoder's and the decoder's optimizer where `compile` names none.
 
         Args:
@@ -355,17 +636,19 @@ class Valen(LabelEnhancement):
         """
         return keras.optimizers.AdamW(learning_rate, weight_decay=0.01)
 
-    def enhancement_variables(self):
+    def enhancement_variables(self) -> list:
         """Those of the encoder and the decoder."""
         return [*self.encoder.trainable_variables, *self.decoder.trainable_variables]
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict:
         """The arguments of `compile`."""
         optimizer = keras.saving.serialize_keras_object(self.enhancement_optimizer)
         return {**super().get_compile_config(), "enhancement_optimizer": optimizer}
 
 
-def decoder(num_classes, hidden_units, seed, regularizer=None):
+def decoder(
+    num_classes: int, hidden_units: int, seed: int, regularizer: keras.Regularizer | None = None
+) -> keras.Model:
     """p(L | D): a three-layer perceptron from a label distribution to logits of the candidate bits."""
 
     def dense(units, seed, activation=None):
@@ -381,82 +664,3 @@ def decoder(num_classes, hidden_units, seed, regularizer=None):
     hidden = [dense(hidden_units, seed + 2, "relu"), dense(hidden_units, seed + 3, "relu")]
     inputs = keras.Input((num_classes,), dtype="float32")
     return keras.Sequential([inputs, *hidden, dense(num_classes, seed + 4)], name="decoder")
-
-
-@keras.saving.register_keras_serializable(package="valen_tf")
-class GraphConvolution(GCNConv):
-    """Spektral's `GCNConv` on Keras 3, which can also continue from inputs that are already propagated.
-
-    Keras 3 passes a mask for every input and Spektral multiplies by it; a `call` without a mask
-    argument keeps Keras from doing so.
-    """
-
-    def call(self, inputs):
-        """activation(A X W + b) of inputs `(X, A)`; A may be a rectangular sparse block."""
-        return super().call(inputs)
-
-    def transform(self, propagated):
-        """The same layer on A X instead of `(X, A)`, as A (X W) = (A X) W. [rows, channels]."""
-        transformed = keras.ops.matmul(propagated, self.kernel)
-        return self.activation(transformed + self.bias if self.use_bias else transformed)
-
-
-@keras.saving.register_keras_serializable(package="valen_tf")
-class GraphEncoder(keras.layers.Layer):
-    """Two graph convolutions, A~ ReLU(A~ Z W0 + b0) W1 + b1 (Kipf & Welling, 2017).
-
-    Between two builds of the graph A~ Z does not change, so the first layer is dense on its rows and a
-    batch needs only its one-hop neighbourhood for the second: `block` gives exactly the rows that
-    `call` gives on the whole graph.
-
-    Args:
-        num_classes: Number of outputs of every example.
-        hidden_units: Width of the hidden layer.
-        use_bias: Whether the convolutions add a bias; as printed by Kipf & Welling they have none.
-        regularizer: Penalty of the weights, or none.
-        seed: Seed of the initial weights.
-    """
-
-    def __init__(
-        self, num_classes, hidden_units=64, use_bias=True, regularizer=None, seed=0, **kwargs
-    ):
-        # The posterior is of float32 whatever the policy of the classifier.
-        super().__init__(**{"dtype": "float32", **kwargs})
-        self.num_classes, self.hidden_units, self.seed = num_classes, hidden_units, seed
-        self.use_bias = use_bias
-        self.regularizer = keras.regularizers.get(regularizer)
-        options = {"use_bias": use_bias, "kernel_regularizer": self.regularizer, "dtype": "float32"}
-        glorot = keras.initializers.GlorotUniform
-        self.hidden = GraphConvolution(
-            hidden_units, activation="relu", kernel_initializer=glorot(seed), **options
-        )
-        self.output_layer = GraphConvolution(
-            num_classes, kernel_initializer=glorot(seed + 1), **options
-        )
-
-    def build(self, input_shape):
-        """Builds both layers for inputs `(Z, A)` of the given shapes."""
-        features, graph = input_shape
-        self.hidden.build([features, graph])
-        self.output_layer.build([(features[0], self.hidden_units), graph])
-
-    def call(self, inputs):
-        """The whole graph's outputs [examples, classes] from `(Z, A~)`."""
-        features, graph = inputs
-        return self.output_layer([self.hidden([features, graph]), graph])
-
-    def block(self, propagated, rows):
-        """A batch's outputs [batch, classes].
-
-        Args:
-            propagated: Rows of A~ Z for the batch's neighbourhood [nodes, features].
-            rows: A~[batch, nodes], sparse.
-        """
-        return self.output_layer([self.hidden.transform(propagated), rows])
-
-    def get_config(self):
-        """Constructor arguments."""
-        config = {"num_classes": self.num_classes, "hidden_units": self.hidden_units}
-        config |= {"use_bias": self.use_bias, "seed": self.seed}
-        config["regularizer"] = keras.regularizers.serialize(self.regularizer)
-        return {**super().get_config(), **config}

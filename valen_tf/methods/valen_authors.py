@@ -1,5 +1,7 @@
 """The recipe of the VALEN authors' public code, which is not the paper's algorithm."""
 
+from __future__ import annotations
+
 import math
 
 import keras
@@ -8,10 +10,9 @@ import tensorflow as tf
 from keras import layers
 
 from valen_tf import checks, dirichlet, losses, replicas
-from valen_tf.checks import accepts_former_names
-from valen_tf.graph import search, sparse
+from valen_tf.graph import convolution, neighbors
 from valen_tf.methods import register
-from valen_tf.model.enhancement import LabelEnhancement
+from valen_tf.methods.valen import LabelEnhancement
 
 
 @register(
@@ -77,23 +78,22 @@ class ValenAuthors(LabelEnhancement):
         correct=checks.SHARE,
     )
 
-    @accepts_former_names(num_neighbours="num_neighbors")
-    @checks.checked()
+    @checks.checked(former={"num_neighbours": "num_neighbors"})
     def __init__(
         self,
-        classifier,
+        classifier: keras.Model,
         *,
-        embedding=None,
-        compatibility_weight=20.0,
-        kl_weight=0.01,
-        feature_weight=1.0,
-        label_weight=0.01,
-        graph_weight=1.0,
-        correct=1.0,
-        num_neighbors=3,
-        seed=0,
-        name=None,
-    ):
+        embedding: str | None = None,
+        compatibility_weight: float = 20.0,
+        kl_weight: float = 0.01,
+        feature_weight: float = 1.0,
+        label_weight: float = 0.01,
+        graph_weight: float = 1.0,
+        correct: float = 1.0,
+        num_neighbors: int = 3,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
         super().__init__(
             classifier, embedding=embedding, num_neighbors=num_neighbors, seed=seed, name=name
         )
@@ -104,17 +104,23 @@ class ValenAuthors(LabelEnhancement):
         self.graph_weight = graph_weight
         self.correct = correct
 
+        classifier = self.classifier
+        if len(classifier.inputs) != 1 or not classifier.inputs[0].dtype.startswith("float"):
+            raise ValueError(
+                "`classifier` must have one input of numbers, which this method rebuilds. Received: "
+                f"{classifier.name!r} with inputs of {[each.dtype for each in classifier.inputs]}"
+            )
         self.encoder = keras.models.clone_model(classifier)
         self.encoder.name = "encoder"
         self.encoder.set_weights(classifier.get_weights())
         self.feature_size = int(np.prod(classifier.input_shape[1:]))
         self.decoder = _decoder(self.num_classes, self.feature_size, seed)
-        # The classifier's last confidence; `label_weights` holds its target, which is what was recovered.
-        self.memory.add("confidence", (None, self.num_classes), np.float32)
         self.memory.add("feature_mean", (None,), np.float32)
         self.memory.add("feature_std", (None,), np.float32)
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The code's six terms, each [batch]; the minimal loss in the warm-up."""
         if self.warming_up:
             return self.warm_up_terms(logits, index)
@@ -138,13 +144,6 @@ class ValenAuthors(LabelEnhancement):
             "kl": self.kl_weight * dirichlet.kl_to_symmetric(_concentration(raw), 1.0),
         }
 
-    def remember(self, features, logits, candidates, index):
-        """The classifier's confidence, which in the warm-up is its next target as well."""
-        confidence = losses.confidence(logits, candidates)
-        self.write("confidence", index, confidence)
-        if self.warming_up:
-            self.write("label_weights", index, confidence)
-
     def _sample(self, raw, candidates, index):
         """One draw [batch, classes] of a Dirichlet whose parameters are the masked soft-max and 0.01."""
         concentration = losses.confidence(raw, candidates) + 0.01
@@ -157,26 +156,27 @@ class ValenAuthors(LabelEnhancement):
 
     def _graph_error(self, distribution, index):
         """Squared error of the batch's block of the graph, rebuilt by a row-wise soft-max [batch]."""
-        _, rows = sparse.block(*self.graph.csr, index)
-        wanted = sparse.batch_adjacency(rows) / (self.num_neighbors + 1)  # [batch, batch]
+        _, rows = convolution.block(*self.graph_tables, index)
+        entries = tf.minimum(self.num_neighbors, tf.shape(self.memory["candidates"])[0] - 1) + 1
+        wanted = convolution.batch_adjacency(rows) / tf.cast(entries, tf.float32)  # [batch, batch]
         product = tf.matmul(distribution, distribution, transpose_b=True)
         return tf.reduce_mean((tf.nn.softmax(tf.sigmoid(product)) - wanted) ** 2, axis=-1)
 
     # -- graph, what is trained, saving ---------------------------------------------------------
 
     @property
-    def graph_age(self):
+    def graph_age(self) -> float:
         """Infinite while there is no graph; the code's is built once."""
-        return 0 if self.graph else np.inf
+        return 0 if self.has_graph else np.inf
 
-    def rebuild_graph(self):
+    def rebuild_graph(self) -> None:
         """Builds the directed graph, and takes the moments of the features."""
         embeddings = self.training_embeddings()
-        neighbors, _ = search.search(embeddings, self.num_neighbors, seed=self.seed)
-        num_examples = len(neighbors)
-        adjacency = sparse.adjacency(neighbors, directed=True)
-        adjacency.data /= self.num_neighbors + 1  # rows of sum 1: the neighbors and the example
-        self.graph.store(adjacency, self.epochs_trained)
+        found, _ = neighbors.search(embeddings, self.neighbors_at_hand, seed=self.seed)
+        num_examples = len(found)
+        adjacency = neighbors.adjacency(found, directed=True)
+        adjacency.data /= self.neighbors_at_hand + 1  # rows of sum 1: the neighbors and the example
+        self.store_graph(adjacency)
         total = np.zeros((2, self.feature_size))
         for features, _ in self.training_features():
             flat = features.numpy().reshape(-1, self.feature_size).astype(np.float64)
@@ -186,12 +186,7 @@ class ValenAuthors(LabelEnhancement):
         std = np.sqrt(np.maximum(square - mean**2, 0))
         self.memory["feature_std"].assign(np.where(std > 1e-6, std, 1.0))
 
-    def start_memory(self, candidates):
-        """Starts anew on other training data."""
-        super().start_memory(candidates)
-        self.memory["confidence"].assign(self.memory["label_weights"])
-
-    def trained_variables(self):
+    def trained_variables(self) -> list:
         """Those of all three networks: the code has one optimizer."""
         networks = (self.classifier, self.encoder, self.decoder)
         return [variable for network in networks for variable in network.trainable_variables]

@@ -1,13 +1,19 @@
 """VALEN with the choices that the paper prints, beside which the default's departures can be judged."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
 from valen_tf import checks, dirichlet, losses, replicas
-from valen_tf.checks import accepts_former_names
-from valen_tf.graph import sparse
+from valen_tf.graph.convolution import GraphEncoder
 from valen_tf.methods import register
-from valen_tf.methods.valen import LAMBDA_AND_EPSILON, GraphEncoder, Valen, decoder
+from valen_tf.methods.valen import LAMBDA_AND_EPSILON, Valen, decoder
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @register(
@@ -50,6 +56,10 @@ class ValenPaper(Valen):
         NeurIPS 2021.
     """
 
+    directed = True
+
+    default_cooldown = 0.0  # the paper's rates are constant
+
     rules = checks.rules(
         Valen.rules,
         num_samples=checks.COUNT,
@@ -57,23 +67,22 @@ class ValenPaper(Valen):
         weight_decay=checks.NOT_NEGATIVE,
     )
 
-    @accepts_former_names(num_neighbours="num_neighbors")
-    @checks.checked()
+    @checks.checked(former={"num_neighbours": "num_neighbors"})
     def __init__(
         self,
-        classifier,
+        classifier: keras.Model,
         *,
-        embedding=None,
-        compatibility_weight=1.0,
-        prior_concentration=0.01,
-        num_samples=1,
-        rebuild=False,
-        weight_decay=1e-4,
-        num_neighbors=10,
-        hidden_units=64,
-        seed=0,
-        name=None,
-    ):
+        embedding: str | None = None,
+        compatibility_weight: float = 1.0,
+        prior_concentration: float = 0.01,
+        num_samples: int = 1,
+        rebuild: bool = False,
+        weight_decay: float = 1e-4,
+        num_neighbors: int = 10,
+        hidden_units: int = 64,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> None:
         # Python attributes may be set before Keras's constructor has run, and the networks need this one.
         object.__setattr__(self, "weight_decay", weight_decay)
         super().__init__(
@@ -85,6 +94,7 @@ class ValenPaper(Valen):
             graph_weight=1.0,
             kl_weight=1.0,
             trust=1.0,
+            num_components=None,
             num_neighbors=num_neighbors,
             hidden_units=hidden_units,
             seed=seed,
@@ -93,7 +103,9 @@ class ValenPaper(Valen):
         self.num_samples = num_samples
         self.rebuild = rebuild
 
-    def objective(self, features, logits, candidates, index):
+    def objective(
+        self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """The minimal loss in the warm-up; then Eqs. 7 to 13 with M draws of each posterior, by example."""
         if self.warming_up:
             return self.warm_up_terms(logits, index)
@@ -115,40 +127,42 @@ class ValenPaper(Valen):
                 ]
             )
         compatibility, labels, graph_error = tf.unstack(tf.reduce_mean(draws, axis=0))
-        terms = {
+        self.write("label_weights", index, target)
+        return {
             "classification": losses.weighted_cross_entropy(logits, target),
             "compatibility": self.compatibility_weight * compatibility,
             "label_reconstruction": labels,
             "graph_reconstruction": graph_error,
-            "kl": dirichlet.kl_to_symmetric(concentration, self.prior_concentration),
+            "kl": self.divergence(concentration, candidates),
         }
-        return terms, target
 
-    def adjacency(self, found):
-        """The directed graph with self-loops of a neighbour table [examples, k], sparse."""
-        return sparse.adjacency(found, directed=True)
-
-    def rebuild_graph(self):
+    def rebuild_graph(self) -> None:
         """Builds the graph once after the warm-up, and again only where `rebuild` asks for it."""
-        if self.rebuild or not self.graph:
+        if self.rebuild or not self.has_graph:
             super().rebuild_graph()
 
     # -- one optimizer --------------------------------------------------------------------------
 
-    def make_encoder(self):
+    def make_encoder(self) -> GraphEncoder:
         """The inference model, without biases."""
         decay = _decay(self.weight_decay)
         return GraphEncoder(
             self.num_classes, self.hidden_units, use_bias=False, regularizer=decay, seed=self.seed
         )
 
-    def make_decoder(self):
+    def make_decoder(self) -> keras.Model:
         """The observation model."""
         return decoder(self.num_classes, self.hidden_units, self.seed, _decay(self.weight_decay))
 
     default_enhancement_optimizer = None
 
-    def compile(self, optimizer=None, *, enhancement_optimizer=None, **kwargs):
+    def compile(
+        self,
+        optimizer: keras.Optimizer | str | None = None,
+        *,
+        enhancement_optimizer: keras.Optimizer | str | None = None,
+        **kwargs: Any,
+    ) -> None:
         """As Keras's; the one optimizer trains all three networks.
 
         Args:
@@ -163,11 +177,11 @@ class ValenPaper(Valen):
             )
         super(Valen, self).compile(optimizer, **kwargs)
 
-    def trained_variables(self):
+    def trained_variables(self) -> list:
         """All three networks'."""
         return self.classifier.trainable_variables + self.enhancement_variables()
 
-    def get_compile_config(self):
+    def get_compile_config(self) -> dict:
         """The arguments of `compile`."""
         return super(Valen, self).get_compile_config()
 

@@ -1,15 +1,22 @@
 """What the classical baselines share: checked input, prediction, and scores without true labels."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from valen_tf import checks
-from valen_tf.checks import require
+from valen_tf.checks import check_candidates, require
 from valen_tf.data.dataset import PartialLabelDataset
-from valen_tf.data.validation import check_candidates, check_features
-from valen_tf.graph import sparse
+from valen_tf.data.features import check_features
+from valen_tf.graph import neighbors
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class CandidateClassifier(ClassifierMixin, BaseEstimator):
@@ -28,7 +35,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
 
     rules = checks.rules()  # setting -> what it must be; see `valen_tf.checks`
 
-    def fit(self, X, candidates=None):
+    def fit(
+        self, X: ArrayLike | PartialLabelDataset, candidates: ArrayLike | None = None
+    ) -> CandidateClassifier:
         """Learns from candidate sets.
 
         Args:
@@ -47,7 +56,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, self.n_features_in_ = classes, features.shape[1]
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike | PartialLabelDataset) -> np.ndarray:
         """Scores of the classes [examples, classes], whatever their number; the highest is predicted."""
         check_is_fitted(self)
         features = X.features if isinstance(X, PartialLabelDataset) else check_features(X)
@@ -56,12 +65,12 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
         require(features.shape[1] == self.n_features_in_, rule, f"{features.shape[1]} features")
         return self._scores(features)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike | PartialLabelDataset) -> np.ndarray:
         """The class with the highest score [examples], one of `classes_`."""
         best = self.decision_function(X).argmax(axis=1)
         return self.classes_[best]
 
-    def score(self, X, y=None):
+    def score(self, X: ArrayLike | PartialLabelDataset, y: ArrayLike | None = None) -> float:
         """Share of predictions that are right, or, where `y` holds candidate sets, inside them.
 
         Args:
@@ -71,7 +80,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
         return covering_rate_scorer(self, X, y)
 
 
-def covering_rate_scorer(estimator, X, y=None):
+def covering_rate_scorer(
+    estimator: BaseEstimator, X: ArrayLike | PartialLabelDataset, y: ArrayLike | None = None
+) -> float:
     """Share of predictions inside the candidate set, to choose settings without true labels.
 
     A scorer for `scoring=` of scikit-learn's `GridSearchCV` and `cross_val_score`. On true labels it is
@@ -96,7 +107,9 @@ def covering_rate_scorer(estimator, X, y=None):
     return float(np.mean(allowed[np.arange(len(scores)), scores.argmax(axis=1)]))
 
 
-def approximated_accuracy_scorer(estimator, X, y=None):
+def approximated_accuracy_scorer(
+    estimator: BaseEstimator, X: ArrayLike | PartialLabelDataset, y: ArrayLike | None = None
+) -> float:
     """Mean share of the candidates' probability that sits on the predicted class.
 
     A scorer as `covering_rate_scorer`, by the criterion of Wang et al. (2025, PLENCH), which also tells
@@ -158,7 +171,9 @@ def _scores_and_targets(estimator, X, y):
         )
         require(isinstance(X, PartialLabelDataset), rule, "none")
         y = X.candidates
-    scores, classes = estimator.decision_function(X), estimator.classes_
+    scored = hasattr(estimator, "decision_function")
+    scores = estimator.decision_function(X) if scored else estimator.predict_proba(X)
+    classes = estimator.classes_
     y = np.asarray(y)
     if y.ndim == 1:
         if y.dtype.kind in "iu" and classes.dtype.kind == "U":
@@ -192,7 +207,7 @@ class NeighborClassifier(CandidateClassifier):
         """Stores the training examples; returns the neighbors of each among the others."""
         self._mean = features.mean(axis=0)  # distances are the same without it, and float32 finer
         self._features = features
-        return sparse.nearest_neighbors(features - self._mean, self.num_neighbors)
+        return neighbors.nearest_neighbors(features - self._mean, self.num_neighbors)
 
     def _search(self, features):
         """Neighbors of new examples among the training examples, [examples, k]."""

@@ -7,18 +7,30 @@ wait for Matplotlib.
 
 from valen_tf.runs.building import build, schedule
 from valen_tf.runs.config import Config, read_config
-from valen_tf.runs.running import evaluate, predict, train
+from valen_tf.runs.running import (
+    check_finished,
+    delete,
+    evaluate,
+    is_free,
+    predict,
+    report,
+    train,
+)
 from valen_tf.runs.serving import export
 from valen_tf.runs.sources import prepare
 
 __all__ = [
     "Config",
     "build",
+    "check_finished",
+    "delete",
     "evaluate",
     "export",
+    "is_free",
     "predict",
     "prepare",
     "read_config",
+    "report",
     "schedule",
     "train",
 ]

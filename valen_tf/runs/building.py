@@ -1,8 +1,11 @@
 """The model of a run, from its config: built, trained, opened again."""
 
+from __future__ import annotations
+
 import inspect
 import json
 import pathlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +13,31 @@ from valen_tf.checks import require
 from valen_tf.data.files import broken, read_arrays
 from valen_tf.methods import enhances_labels, find, is_classical
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import keras
+    import sklearn.pipeline
+    from numpy.typing import ArrayLike
+
+    from valen_tf.data.dataset import PartialLabelDataset
+    from valen_tf.model.base import PartialLabelModel
+    from valen_tf.runs.config import Config
+
 _ANEW = "delete {path}; the `valen-tf train` of this run makes it anew."
 
 
-def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=False, further=()):
+def fit(
+    config: Config,
+    train_part: PartialLabelDataset,
+    test: PartialLabelDataset,
+    state: pathlib.Path | str,
+    *,
+    method: str | None = None,
+    held_out: PartialLabelDataset | None = None,
+    sparse: bool = False,
+    further: Sequence[keras.callbacks.Callback] = (),
+) -> tuple[PartialLabelModel | Estimator, dict]:
     """Trains the model of a config.
 
     Args:
@@ -55,7 +79,14 @@ def fit(config, train_part, test, state, *, method=None, held_out=None, sparse=F
     return model, history.history
 
 
-def build(config, train_part, method=None, *, network=None, metrics=("accuracy",)):
+def build(
+    config: Config,
+    train_part: PartialLabelDataset,
+    method: str | None = None,
+    *,
+    network: keras.Model | None = None,
+    metrics: Sequence = ("accuracy",),
+) -> keras.Model:
     """The compiled model of a config; also under another method, network or metrics."""
     import keras
 
@@ -69,6 +100,9 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     if config.network.name == "mlp":
         options["hidden_units"] = config.network.hidden_units
         options["batch_normalization"] = config.network.batch_normalization
+    if config.network.name == "backbone":
+        options["weights"] = config.network.weights
+        options |= {"kind": config.network.backbone} if config.network.backbone else {}
     if network is None:
         network = getattr(vt.networks, config.network.name)(
             train_part.feature_shape, train_part.num_classes, **options
@@ -82,6 +116,8 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     settings = config.settings if method == config.method else {}
     model = kind(network, seed=config.seed, **settings)
     further = {}
+    if enhances_labels(method):
+        further["cooldown"] = _cooldown(config)
     if getattr(kind, "default_enhancement_optimizer", None):
         rate = training.enhancement_learning_rate
         further["enhancement_optimizer"] = kind.default_enhancement_optimizer(rate)
@@ -91,17 +127,23 @@ def build(config, train_part, method=None, *, network=None, metrics=("accuracy",
     return model
 
 
-def schedule(config, method=None):
+def schedule(config: Config, method: str | None = None) -> list[keras.callbacks.Callback]:
     """The callbacks that a config's schedule asks for."""
     from valen_tf import callbacks
 
     training = config.training
     if not enhances_labels(method or config.method):
-        return []
+        # An ablation has the schedule of the method that it is compared with.
+        return [callbacks.Cooldown(_cooldown(config))]
     return [
         callbacks.WarmUp(training.warm_up_epochs),
         callbacks.GraphRebuild(training.rebuild_every),
     ]
+
+
+def _cooldown(config):
+    own = getattr(find(config.method), "default_cooldown", 0.0)
+    return own if config.training.cooldown is None else config.training.cooldown
 
 
 class Estimator:
@@ -109,11 +151,11 @@ class Estimator:
 
     suffix = ".npz"
 
-    def __init__(self, pipeline):
+    def __init__(self, pipeline: sklearn.pipeline.Pipeline) -> None:
         self.pipeline = pipeline
 
     @classmethod
-    def of(cls, config, method):
+    def of(cls, config: Config, method: str) -> Estimator:
         """The estimator of a config, behind a scaler that is fitted on the training part."""
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -123,12 +165,14 @@ class Estimator:
         seed = {"seed": config.seed} if "seed" in inspect.signature(kind).parameters else {}
         return cls(make_pipeline(StandardScaler(), kind(**{**seed, **settings})))
 
-    def fit(self, train_part):
+    def fit(self, train_part: PartialLabelDataset) -> Estimator:
         """Learns from candidate sets."""
         self.pipeline.fit(_flat(train_part.features), train_part.candidates)
         return self
 
-    def predict(self, features, verbose=0):
+    def predict(
+        self, features: ArrayLike | PartialLabelDataset, verbose: int | str = 0
+    ) -> np.ndarray:
         """Probabilities, or for a method that has none the softmax of its scores."""
         import scipy.special
 
@@ -137,11 +181,11 @@ class Estimator:
             return self.pipeline.predict_proba(features)
         return scipy.special.softmax(self.pipeline.decision_function(features), axis=1)
 
-    def label_distributions(self):
+    def label_distributions(self) -> np.ndarray | None:
         """What was recovered for the training examples, or none."""
         return getattr(self.pipeline[-1], "label_distributions_", None)
 
-    def save(self, path):
+    def save(self, path: pathlib.Path | str) -> None:
         """Writes the scaler and the fitted estimator as arrays: to read them executes nothing."""
         scaler, estimator = self.pipeline[0], self.pipeline[-1]
         settings = estimator.get_params()
@@ -157,7 +201,7 @@ class Estimator:
         )
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: pathlib.Path | str) -> Estimator:
         """Reads what `save` wrote."""
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -185,12 +229,12 @@ def _set_state(estimator, values):
             setattr(estimator, name, value.item() if value.ndim == 0 else value)
 
 
-def has_model(folder):
+def has_model(folder: pathlib.Path | str) -> bool:
     """Whether a run left a model in its folder."""
     return any((folder / f"model{ending}").exists() for ending in (".keras", ".npz"))
 
 
-def open_model(folder):
+def open_model(folder: pathlib.Path | str) -> PartialLabelModel | Estimator:
     """The model that a finished run left in its folder."""
     import valen_tf as vt
 
@@ -214,7 +258,7 @@ def open_model(folder):
     )
 
 
-def sparse_epochs(epochs):
+def sparse_epochs(epochs: int) -> list[int]:
     """Every tenth epoch, and the last ten: those whose accuracy is taken where every one would be dear."""
     return [epoch for epoch in range(1, epochs + 1) if epoch % 10 == 0 or epoch > epochs - 10]
 

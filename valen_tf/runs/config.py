@@ -3,6 +3,8 @@
 Its defaults are the embedded default: VALEN on scikit-learn's digits.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import dataclasses
@@ -11,6 +13,7 @@ import functools
 import pathlib
 import types
 import typing
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -18,9 +21,12 @@ from valen_tf import checks
 from valen_tf import methods as known_methods
 from valen_tf.checks import shortened
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 LARGEST_FILE = 100_000  # bytes; a config has a few thousand
 DEEPEST = 20  # sections inside of sections
-NETWORKS = ("linear", "mlp", "resnet32")
+NETWORKS = ("linear", "mlp", "convnet", "backbone", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
 
 
@@ -29,6 +35,21 @@ def _word(argument, value):
     rule = f"`{argument}` must be a text that is not empty"
     checks.require(checks.text(argument, value) != "", rule, checks.shown(argument, value))
     return value
+
+
+def _names(argument, value):
+    """One name of a column, or a list of names; as a list."""
+    from valen_tf.data.tabular import names_of
+
+    return names_of(argument, value)
+
+
+def _columns(argument, value):
+    """Names of columns, or a mapping of names to kinds."""
+    from valen_tf.data.tabular import chosen
+
+    known = chosen(value)
+    return known if isinstance(value, dict) else list(known)
 
 
 def _check(section, rules):
@@ -45,25 +66,44 @@ _OF_DATA = {
     "candidates": checks.text,
     "label": checks.optional(checks.text),
     "separator": _word,
+    "unknown": checks.flag,
+    "answers": checks.optional(_word),
+    "item": _word,
+    "annotator": _word,
+    "answer": _word,
+    "excludes": checks.optional(_word),
+    "coverage": checks.SHARE,
+    "features": checks.optional(_columns),
+    "drop": checks.optional(_names),
+    "id": checks.optional(_names),
+    "text": checks.optional(_word),
     "corruption": checks.optional(_word),
     "rate": checks.optional(checks.number),  # its range is the generator's
     "at_least_one_wrong": checks.flag,
     "clean_network": checks.optional(_word),
+    "corrections": checks.optional(_word),
     "examples": checks.optional(checks.COUNT),
     "test_fraction": checks.PART,
     "folds": checks.optional(functools.partial(checks.whole, low=2)),
     "fold": checks.INDEX,
+    "stratified": checks.optional(checks.flag),
+    "check": checks.flag,
+    "images": checks.optional(_word),
+    "image_size": checks.COUNT,
 }
 _OF_NETWORK = {
     "name": checks.one_of(*NETWORKS),
     "hidden_units": checks.optional(checks.each(checks.WIDTH)),
     "batch_normalization": checks.flag,
     "weight_decay": checks.NOT_NEGATIVE,
+    "backbone": checks.optional(_word),
+    "weights": checks.optional(_word),
 }
 _OF_TRAINING = {
     "epochs": checks.COUNT,
-    "warm_up_epochs": checks.INDEX,
+    "warm_up_epochs": checks.optional(checks.INDEX),
     "rebuild_every": checks.COUNT,
+    "cooldown": checks.optional(checks.MOMENTUM),
     "batch_size": checks.COUNT,
     "optimizer": checks.one_of(*OPTIMIZERS),
     "learning_rate": checks.POSITIVE,
@@ -75,7 +115,7 @@ _OF_ALL = {"method": _word, "ablation": checks.flag, "seed": checks.SEED}
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Where the examples come from. A CSV file, if given, takes the place of the named data set."""
+    """Where the examples come from. A table, `csv`, if given, takes the place of the named set."""
 
     name: str = "digits"
     data_dir: str | None = None
@@ -83,18 +123,52 @@ class Data:
     candidates: str = "candidates"  # the CSV's column of candidate labels
     label: str | None = None  # the CSV's column of true labels, if it has one
     separator: str = "|"
+    unknown: bool = False  # whether a row of the CSV without candidates may have any label
+    answers: str | None = None  # file of people's answers on the CSV's items, or a tool's export
+    item: str = "item"  # column of both files that says which item a row is about
+    annotator: str = "annotator"  # column of the answers that says whose answer a row is
+    answer: str = "label"  # column of the answers with the labels
+    excludes: str | None = None  # column of the answers with labels that were ruled out
+    coverage: float = 1.0  # to experiment: drop the truth from sets until so many hold it
+    features: list | dict | None = (
+        None  # the CSV's feature columns, or their kinds; all others by default
+    )
+    drop: list | None = None  # columns of the CSV to leave out
+    id: list | None = None  # columns of the CSV that name the examples
+    text: str | None = (
+        None  # the CSV's column of texts; it alone, unless `features` names others as well
+    )
     corruption: str | None = "instance_dependent"  # for named sets that have true labels alone
     rate: float | None = None  # of the corruption; see `valen_tf.corruption.corrupt`
     at_least_one_wrong: bool = False  # of the uniform procedure, as in the authors' code
     clean_network: str | None = None  # file of the network behind instance-dependent sets
+    corrections: str | None = (
+        None  # CSV file of a label report: rows whose label a person has set right
+    )
     examples: int | None = None  # train on so many, drawn with the seed; by default on all
     test_fraction: float = 0.2
     folds: int | None = None  # cross-validation instead of one split, of which this is
     fold: int = 0  # one fold; an official split stays
+    stratified: bool | None = None  # whether all parts have each class alike; see `split`
+    images: str | None = None  # folder of pictures, which a column of the CSV names
+    image_size: int = 64  # height and width that they are scaled to
+    check: bool = True  # whether what cannot be meant ends the run; it is told in any case
 
     def __post_init__(self):
         """Refuses values that mean nothing."""
         _check(self, _OF_DATA)
+        rule = "`csv` must be the file with the features of the items of `answers`"
+        checks.require(self.answers is None or self.csv is not None, rule, "csv=None")
+        rule = "`images` must be None where `answers` are given: features are the columns of `csv`"
+        checks.require(self.answers is None or self.images is None, rule, self.images)
+
+    def columns(self) -> dict:
+        """Which columns of the CSV are features, and which are none, as arguments of `from_table`."""
+        features = self.features
+        if self.text is not None:
+            features = features if isinstance(features, dict) else dict.fromkeys(features or ())
+            features = {**features, self.text: "text"}
+        return {"features": features, "drop": self.drop, "id": self.id}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +179,8 @@ class Network:
     hidden_units: tuple[int, ...] | None = (128, 64)  # of the MLP
     batch_normalization: bool = True  # of the MLP
     weight_decay: float = 1e-4
+    backbone: str | None = None  # of "backbone": a name in Keras Applications
+    weights: str | None = None  # file of its weights
 
     def __post_init__(self):
         """Refuses values that mean nothing."""
@@ -116,8 +192,11 @@ class Training:
     """How it is trained."""
 
     epochs: int = 60
-    warm_up_epochs: int = 10
+    warm_up_epochs: int | None = None  # a third of the epochs, ten at most
     rebuild_every: int = 10
+    cooldown: float | None = (
+        None  # part of the epochs at whose end rates fall to 0; the method's default
+    )
     batch_size: int = 100
     optimizer: str = "sgd"  # or "adam"; the paper has one for all methods
     learning_rate: float = 0.01
@@ -154,7 +233,7 @@ class Config:
         rule = "`settings` must map names of settings to values"
         checks.require(named, rule, checks.shown("settings", self.settings))
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Plain nested dict, as it is stored."""
         plain = dataclasses.asdict(self)
         if self.network.hidden_units is not None:
@@ -162,7 +241,7 @@ class Config:
         return plain
 
 
-def read_config(path=None, overrides=()):
+def read_config(path: pathlib.Path | str | None = None, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file over the defaults, then applies overrides.
 
     A file may be a protocol for several data sets and methods. Its section `datasets` has a line for each
@@ -185,6 +264,9 @@ def read_config(path=None, overrides=()):
     values = {} if path is None else _read(pathlib.Path(path))
     values = _with_line_of_data_set(values, changes, where)
     values = _merged(values, changes)
+    data, network = values.get("data"), values.setdefault("network", {})
+    if isinstance(data, dict) and data.get("images") is not None and isinstance(network, dict):
+        network.setdefault("name", "convnet")  # unless another one is named
     return config_from(_with_settings_of_method(values, where), where)
 
 
@@ -300,7 +382,7 @@ def _with_line_of_data_set(values, changes, where):
     return _merged(_merged(values, line), {"data": {"name": name}})
 
 
-def effective(config):
+def effective(config: Config) -> Config:
     """The config without values that its run never reads, so that it says what was done.
 
     A data set that brings its own candidate sets is not corrupted, and no network but the MLP has hidden
@@ -333,7 +415,7 @@ def effective(config):
     return dataclasses.replace(config, data=data, network=network)
 
 
-def config_from(values, where):
+def config_from(values: dict, where: object) -> Config:
     """The `Config` of plain nested values; `where` says in errors what they are of."""
     config = _from_dict(Config, values, where=str(where))
     return dataclasses.replace(

@@ -1,46 +1,150 @@
 """One run: train into a folder, continue it after a kill, evaluate it, predict with it."""
 
+from __future__ import annotations
+
 import pathlib
 import shutil
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
 
+from valen_tf.checks import PART, check_folder, require
 from valen_tf.data import locks
+from valen_tf.data.checking import check
 from valen_tf.data.files import broken, read_json, write, write_json
-from valen_tf.data.harmless import check_folder, write_csv
-from valen_tf.methods import card, check_settings, own_name
+from valen_tf.data.harmless import write_csv
+from valen_tf.methods import card, check_settings, is_classical, own_name
+from valen_tf.runs import beforehand, predictions
 from valen_tf.runs.building import fit, has_model, open_model
 from valen_tf.runs.config import read_config
-from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_features
+from valen_tf.runs.reporting import REPORT, write_report
+from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas
+
+    from valen_tf.data.dataset import PartialLabelDataset
+    from valen_tf.model.base import PartialLabelModel
+    from valen_tf.runs.building import Estimator
+    from valen_tf.runs.config import Config
+
+LARGEST_FEATURE = 1e15  # as in training
 
 
-def train(config, folder, *, report=print):
+def train(
+    config: Config,
+    folder: pathlib.Path | str,
+    *,
+    report: Callable[[str], object] = print,
+    progress: str = "bar",
+    prepare: Callable[[], object] | None = None,
+) -> dict:
     """Trains as the config says and leaves everything in a folder.
 
     The folder holds `config.yaml`, `history.json`, `model.keras` (of a classical method `model.npz`),
-    `label_distributions.csv` if the method recovers any, `schema.json` and, when all is done,
-    `summary.json`. A run that was killed continues when it is started again with the same folder and
-    config; a finished one is not run again. While a process trains in the folder, no other one can.
+    `label_distributions.csv` if the method recovers any, `annotators.csv` where the data are people's
+    answers, the label report `report.html`, `schema.json` and, when all is done, `summary.json`. A run that
+    was killed continues when it is started again with the same folder and config; a finished one is not run
+    again. While a process trains in the folder, no other one can.
 
     Args:
         config: A `Config`.
         folder: Folder of the run.
         report: Called with lines of progress.
+        progress: How epochs are shown: `"bar"`, `"lines"` (one for each) or `"none"`.
+        prepare: Called when the config, the folder and the data are known to be good, before TensorFlow
+            is needed.
 
     Returns:
         The summary, a dict.
     """
-    check_names(config)
+    config = beforehand.located(config)
+    beforehand.check(config)
     folder = pathlib.Path(folder)
     with locks.claimed(folder, "training"):
-        return _train(config, folder, report)
+        try:
+            return _train(config, folder, report, progress, prepare)
+        except FloatingPointError:
+            # What diverged would diverge again: the folder is free for another config.
+            if not has_model(folder):
+                _remove_run(folder)
+            raise
 
 
-def _train(config, folder, report):
-    from valen_tf import metrics
+def is_free(folder: pathlib.Path | str, config: Config) -> bool:
+    """Whether a run of a config can be in a folder: none is there, or one of the same config.
 
+    Args:
+        folder: Folder of a run.
+        config: A `Config`.
+    """
+    stored = pathlib.Path(folder) / "config.yaml"
+    return not stored.exists() or _same(_read_stored(stored), config)
+
+
+def check_finished(folder: pathlib.Path | str) -> None:
+    """Refuses a folder that holds no finished run, without opening its model.
+
+    Args:
+        folder: Folder of the run.
+    """
+    folder = pathlib.Path(folder)
+    check_folder(folder)
+    if not has_model(folder) and not (folder / "model.joblib").exists():
+        raise FileNotFoundError(
+            f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
+        )
+
+
+def delete(folder: pathlib.Path | str) -> None:
+    """Deletes the run in a folder; what no run has made stays, and is refused.
+
+    Args:
+        folder: Folder of the run, which need not be there.
+    """
+    folder = pathlib.Path(folder)
+    if not folder.exists():
+        return
+    check_folder(folder, "state")
+    with locks.claimed(folder, "deleting"):
+        known = {*_FILES, "state"}
+        others = [path.name for path in folder.iterdir() if path.name not in known]
+        others = [name for name in others if not locks.is_ours(folder / name)]
+        rule = f"{folder} must hold a run and nothing else to be deleted"
+        require(not others, rule, ", ".join(sorted(others)))
+        _remove_run(folder)
+
+
+# What a run leaves in its folder.
+_FILES = (
+    "config.yaml",
+    "schema.json",
+    "held_out_rows.csv",
+    "history.json",
+    "model.keras",
+    "model.npz",
+    "label_distributions.csv",
+    REPORT,
+    "summary.json",
+)
+
+
+def _remove_run(folder):
+    shutil.rmtree(folder / "state", ignore_errors=True)
+    for name in reversed(_FILES):  # the config last: without it the folder is of nobody
+        (folder / name).unlink(missing_ok=True)
+
+
+def _same(first, second):
+    """Whether two configs are the same run, wherever the command was given."""
+    return beforehand.located(first) == beforehand.located(second)
+
+
+def _train(config, folder, report, progress, prepare):
     _check_folder(folder, config)
     started = time.perf_counter()
     source = load(config)
@@ -53,43 +157,67 @@ def _train(config, folder, report):
         shutil.rmtree(folder / "state", ignore_errors=True)  # a kill may have left it
         return read_summary(folder)
 
+    _tell_mistakes(source.train, config, report)
+    if prepare is not None:
+        prepare()
+    check_settings(config.method, config.settings)
+    import pandas
+
+    from valen_tf import metrics
+
     data = corrupted(source, config)
     train_part, test = data.train, data.test
     report(
         f"{len(train_part)} training examples, {train_part.num_classes} classes, "
         f"{train_part.average_candidates:.2f} candidate labels each; {len(test)} held out"
     )
+    if train_part.table is not None:
+        report(f"columns: {train_part.table}")
     # The folder is taken only now, when nothing in the config or the data can be wrong any more.
     stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
     write(folder / "config.yaml", lambda path: path.write_text(stored))
     write_json(folder / "schema.json", schema)
-    model, history = _fit(config, config.method, train_part, test, folder)
+    held_out = pandas.DataFrame({"row": test.rows})
+    write_csv(folder / "held_out_rows.csv", held_out)
+    model, history = _fit(config, config.method, train_part, test, folder, progress)
     ending = getattr(model, "suffix", ".keras")
     write(folder / f"model{ending}", model.save)
     write_json(folder / "history.json", history)
     distributions = model.label_distributions()
     if distributions is not None:
         _write_distributions(folder / "label_distributions.csv", distributions, data)
+    answers = train_part.answers
+    if answers is not None:
+        believed = distributions if getattr(model, "has_evidence", False) else None
+        if believed is None:  # the method sees sets alone
+            believed, _ = answers.dawid_skene()
+        quality = answers.quality(believed).rename_axis("annotator").reset_index()
+        write_csv(folder / "annotators.csv", quality)
 
     summary = scores(model, test)
     without = card(own_name(config.method)).ablation
     if config.ablation and without:
-        ablation, _ = _fit(config, without, train_part, test, folder)
-        summary.update({f"ablation_{key}": value for key, value in scores(ablation, test).items()})
+        ablation, _ = _fit(config, without, train_part, test, folder, progress)
+        told = {key: value for key, value in scores(ablation, test).items() if key != "recall"}
+        summary.update({f"ablation_{key}": value for key, value in told.items()})
+    write_report(folder, model, data, config, history)
     if train_part.labels is not None and distributions is not None:
         summary["recovered_labels"] = metrics.recovery(distributions, train_part.labels)
+    if answers is not None:
+        summary.update(_without_classifier(train_part, distributions))
     summary["seconds"] = round(time.perf_counter() - started, 1)
     write_json(finished, summary)
     shutil.rmtree(folder / "state", ignore_errors=True)
     return summary
 
 
-def evaluate(folder, csv=None):
-    """Scores of a finished run, on its held-out part or on a CSV file.
+def evaluate(folder: pathlib.Path | str, csv: str | None = None, label: str | None = None) -> dict:
+    """Scores of a finished run, on its held-out part or on a file.
 
     Args:
         folder: Folder of the run.
         csv: File with the run's feature columns and a column of candidate or true labels.
+        label: Column of true labels in the file, in place of the config's.
 
     Returns:
         A dict of scores.
@@ -97,63 +225,163 @@ def evaluate(folder, csv=None):
     folder, config, model = open_run(folder)
     if csv is None:
         return scores(model, _held_out(folder, config))
-    return scores(model, read_csv(config, csv, read_schema(folder)))
+    return scores(model, read_csv(config, csv, read_schema(folder), label))
 
 
-def predict(folder, csv=None, output=None):
-    """Class probabilities of a finished run, for a CSV file or for the run's held-out part.
+def predict(
+    folder: pathlib.Path | str,
+    csv: str | None = None,
+    output: pathlib.Path | str | None = None,
+    *,
+    top_k: int = 1,
+    coverage: float | None = None,
+) -> pandas.DataFrame:
+    """Class probabilities of a finished run, for a file or for the run's held-out part.
 
     Args:
         folder: Folder of the run.
-        csv: File with the run's feature columns.
+        csv: File with the run's feature columns. Its columns of ids, where it has them, are passed on.
         output: CSV file to write the predictions to. A class name that a spreadsheet would take for a
             formula has an apostrophe before it there.
+        top_k: How many of the likeliest classes to name.
+        coverage: Share of the true labels that prediction sets are to hold, or `None` for no sets. They
+            and calibrated confidences come of the run's held-out part, without its true labels where it has
+            candidate sets; for that part itself, each half of the other. `valen_tf.reports.calibrate` says
+            what is assumed.
 
     Returns:
-        A pandas frame: prediction, its confidence, and the probability of every class.
+        A pandas frame: ids, and what `valen_tf.runs.predictions.table` describes. A row with a missing or
+        infinite feature has no answer: an empty prediction, and NaN.
     """
-    import pandas
-
     folder, config, model = open_run(folder)
     schema = read_schema(folder)
+    if coverage is not None:
+        PART("coverage", coverage)
+    held_out = _held_out(folder, config) if csv is None or coverage is not None else None
     if csv is None:
-        features = _held_out(folder, config).features
+        features, ids = held_out.features, held_out.table and held_out.table.ids
+        rows = held_out.rows
     else:
-        features = read_features(csv, schema)
+        features, ids = read_rows(csv, schema, config.data.images)
+        rows = np.arange(len(features))
+    known = np.ones(len(features), bool)
+    if isinstance(features, np.ndarray):
+        flat = features.reshape(len(features), -1)
+        known = (np.abs(flat) < LARGEST_FEATURE).all(axis=1)  # which NaN is not
+        if not known.all():
+            column = known.reshape(-1, *[1] * (features.ndim - 1))
+            features = np.where(column, features, np.float32(0))
     probabilities = model.predict(features, verbose=0)
-    names = np.array(schema["class_names"])
-    frame = pandas.DataFrame(probabilities, columns=[f"p({name})" for name in names])
-    frame.insert(0, "prediction", names[probabilities.argmax(axis=1)])
-    frame.insert(1, "confidence", probabilities.max(axis=1))
+    names = schema["class_names"]
+    frame = predictions.table(probabilities, names, rows=rows, known=known, top_k=top_k)
+    if coverage is not None:
+        _add_sets(frame, model, probabilities, held_out, csv is None, np.array(names), coverage)
+        frame.loc[~known, _OF_SETS] = np.nan, "", False
+    _insert_ids(frame, 0, ids)
     if output is not None:
         write_csv(output, frame)
     return frame
 
 
-def scores(model, test):
-    """Accuracy where true labels are known; without them, what candidate sets can tell."""
+def report(
+    folder: pathlib.Path | str,
+    output: pathlib.Path | str | None = None,
+    frame: pathlib.Path | str | None = None,
+) -> pathlib.Path:
+    """Writes the label report of a finished run; `train` has written it once already.
+
+    Args:
+        folder: Folder of the run.
+        output: The HTML file to write; by default `report.html` in the folder.
+        frame: A CSV or Parquet file to write `vt.label_frame` to as well, or `None`.
+
+    Returns:
+        The path of the page.
+    """
+    folder, config, model = open_run(folder)
+    source = load(config)
+    _check_data(folder, source, config)
+    path = folder / "history.json"
+    history = read_json(path, f"delete {path}.") if path.exists() else {}
+    data = corrupted(source, config)
+    written = write_report(folder, model, data, config, history, output=output, frame=frame)
+    require(written, "A label report must be of at least 3 training examples", len(data.train))
+    return written
+
+
+_OF_SETS = ["calibrated_confidence", "prediction_set", "decided"]
+
+
+def _add_sets(frame, model, probabilities, held_out, of_held_out, names, coverage):
+    """Adds calibrated confidences, prediction sets, and which predictions stand alone in theirs."""
+    from valen_tf.reports import uncertainty
+
+    if of_held_out:
+        known = held_out.candidates
+        calibrated, sets = uncertainty.across(probabilities, known, coverage=coverage)
+    else:
+        known = model.predict(held_out.features, verbose=0)
+        calibration = uncertainty.calibrate(known, held_out.candidates, coverage=coverage)
+        calibrated = calibration.probabilities(probabilities)
+        sets = calibration.sets(probabilities)
+    told = calibrated.max(axis=1), ["|".join(names[each]) for each in sets], sets.sum(axis=1) == 1
+    place = frame.columns.get_loc("confidence")
+    for name, column in zip(reversed(_OF_SETS), reversed(told), strict=True):
+        frame.insert(place + 1, name, column)
+
+
+def scores(model: PartialLabelModel | Estimator, test: PartialLabelDataset) -> dict:
+    """Accuracies and each class's recall where true labels are known; else what candidate sets can tell."""
     from valen_tf import metrics
 
     probabilities = model.predict(test, verbose=0)
     if test.labels is not None:
-        return {"accuracy": float((probabilities.argmax(axis=1) == test.labels).mean())}
+        predicted = probabilities.argmax(axis=1)
+        recalls = metrics.recalls(predicted, test.labels, test.num_classes)
+        names = test.class_names or map(str, range(test.num_classes))
+        known = {
+            name: float(recall)
+            for name, recall in zip(names, recalls, strict=True)
+            if not np.isnan(recall)
+        }
+        return {
+            "accuracy": float((predicted == test.labels).mean()),
+            "balanced_accuracy": float(np.mean(list(known.values()))),
+            "recall": known,
+        }
     return metrics.label_free(probabilities, test.candidates)
 
 
-def _fit(config, method, train_part, test, folder):
+def _without_classifier(train_part, distributions):
+    """How well the answers alone recover the labels, or how far they agree with what was recovered."""
+    posterior, _ = train_part.answers.dawid_skene()
+    found = {"majority": train_part.answers.majority(), "dawid_skene": posterior.argmax(axis=1)}
+    if train_part.labels is not None:
+        right, name = train_part.labels, "{}_recovered_labels"
+    elif distributions is not None:
+        right, name = distributions.argmax(axis=1), "{}_agrees"
+    else:
+        return {}
+    return {name.format(rule): float((labels == right).mean()) for rule, labels in found.items()}
+
+
+def _fit(config, method, train_part, test, folder, progress):
+    state = folder / "state" / f"{method}.npz"
+    if is_classical(method) or progress == "none":
+        return fit(config, train_part, test, state, method=method)
     from valen_tf.callbacks import Progress
 
-    state = folder / "state" / f"{method}.npz"
-    return fit(config, train_part, test, state, method=method, further=[Progress(method)])
+    bar = Progress(method, every_epoch=progress == "lines")
+    try:
+        return fit(config, train_part, test, state, method=method, further=[bar])
+    finally:
+        bar.close()
 
 
-def check_names(config):
+def check_names(config: Config) -> None:
     """Refuses names and settings that nothing has."""
+    beforehand.check(config)
     check_settings(config.method, config.settings)
-    if config.network.name == "mlp" and config.network.hidden_units is None:
-        raise ValueError(
-            "`network.hidden_units` must be widths, such as [128, 64], of an mlp. Received: None"
-        )
 
 
 def _check_folder(folder, config):
@@ -161,10 +389,10 @@ def _check_folder(folder, config):
     check_folder(folder, "state")
     stored = folder / "config.yaml"
     if stored.exists():
-        if _read_stored(stored) != config:
+        if not _same(_read_stored(stored), config):
             raise ValueError(
                 f"{folder} holds a run of another config (see {stored.name} in it): choose another "
-                "folder with --out, or delete it to start again."
+                "folder with --out, or delete it to start again, which --force does."
             )
     elif not all(map(locks.is_ours, folder.iterdir())):
         raise ValueError(
@@ -184,6 +412,17 @@ def _read_stored(path):
     return read_config(path)
 
 
+def _tell_mistakes(train_part, config, report):
+    """Says what looks like a mistake in the data; what cannot be meant ends the run."""
+    found = check(train_part)
+    if found.errors and config.data.check:
+        first, *more = found.errors
+        others = f" (and {len(more)} more)" if more else ""
+        raise ValueError(f"{first}{others}. If it is meant, data.check=false goes on.")
+    for line in found.lines(most=8):
+        report(line)
+
+
 def _check_data(folder, source, config):
     """Refuses other data than those that the folder's run has begun with; returns the schema."""
     schema = {**source.schema, "fingerprint": fingerprint(source, config)}
@@ -192,10 +431,17 @@ def _check_data(folder, source, config):
         if known not in (None, schema["fingerprint"]):
             raise ValueError(
                 f"The data are not those that the run in {folder} was trained on: features, candidate "
-                "sets, labels or the clean network have changed. Bring the former data back, or train in "
-                "another folder."
+                f"sets, labels or the clean network have changed in {_named(config)}. Bring the former "
+                "data back, or train in another folder."
             )
     return schema
+
+
+def _named(config):
+    """The files that a run's data come from, in words."""
+    data = config.data
+    place = data.csv or f"{data.name}" + (f" in {data.data_dir}" if data.data_dir else "")
+    return place + (f", or {data.clean_network}" if data.clean_network else "")
 
 
 def _held_out(folder, config):
@@ -205,20 +451,22 @@ def _held_out(folder, config):
     return source.test
 
 
-def read_schema(folder):
+def read_schema(folder: pathlib.Path | str) -> dict:
     """What a run knows of its data's form."""
     path = folder / "schema.json"
     keys = ("class_names", "feature_shape", "feature_columns")
     return read_json(path, f"delete {path}; the `valen-tf train` of this run makes it anew.", keys)
 
 
-def read_summary(folder):
+def read_summary(folder: pathlib.Path | str) -> dict:
     """The scores that a run ended with."""
     path = folder / "summary.json"
     return read_json(path, f"delete {path}; the same `valen-tf train` makes it anew.", ["seconds"])
 
 
-def open_run(folder):
+def open_run(
+    folder: pathlib.Path | str,
+) -> tuple[pathlib.Path, Config, PartialLabelModel | Estimator]:
     """Folder, config and model of a finished run."""
     folder = pathlib.Path(folder)
     check_folder(folder)
@@ -237,4 +485,12 @@ def _write_distributions(path, distributions, data):
     frame.insert(2, "candidates", candidates)
     if data.train.labels is not None:
         frame.insert(3, "label", names[data.train.labels])
+    _insert_ids(frame, 1, data.train.table and data.train.table.ids)
     write_csv(path, frame.sort_values("row"))
+
+
+def _insert_ids(frame, place, ids):
+    """Puts the columns that name the examples, if any, among those of a frame."""
+    for position, name in enumerate([] if ids is None else ids):
+        free = name if name not in frame else f"{name} (id)"
+        frame.insert(place + position, free, ids[name].to_numpy())

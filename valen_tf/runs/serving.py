@@ -1,11 +1,24 @@
 """From a finished run to what is served."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from valen_tf.checks import COUNT
 from valen_tf.methods import is_classical
 from valen_tf.runs.running import open_run, read_schema, read_summary
 
+if TYPE_CHECKING:
+    import pathlib
 
-def export(folder, base, *, top_k=5, tflite=None):
+
+def export(
+    folder: pathlib.Path | str,
+    base: pathlib.Path | str,
+    *,
+    top_k: int = 5,
+    tflite: bool | None = None,
+) -> pathlib.Path:
     """Writes a run's classifier as the next SavedModel version of a base folder.
 
     Its `assets.extra/metadata.json` names the run's config, its scores and its feature columns.
@@ -28,6 +41,11 @@ def export(folder, base, *, top_k=5, tflite=None):
             f"A SavedModel is that of a network; {config.method} is a scikit-learn estimator, kept as "
             f"{folder / 'model.npz'}. Received: a run of {config.method}"
         )
+    if tflite is not None and model.front is not None:
+        raise ValueError(
+            "`tflite` needs a model of plain numbers: TFLite has no tables of words. Received: a run on "
+            f"columns of words, dates, texts or gaps, {', '.join(model.front.inputs)}"
+        )
     schema = read_schema(folder)
     finished = (folder / "summary.json").exists()
     version = vt.export.new_version(
@@ -42,6 +60,7 @@ def export(folder, base, *, top_k=5, tflite=None):
             "config": config.to_dict(),
             "scores": read_summary(folder) if finished else None,
         },
+        front=model.front,
     )
     if tflite is not None:
         vt.export.tflite(version, tflite)

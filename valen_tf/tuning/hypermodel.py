@@ -1,14 +1,33 @@
 """A config with values left open, as KerasTuner builds and trains it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras_tuner
 
 from valen_tf import runs
 from valen_tf.checks import PART
 from valen_tf.methods import check_settings, find, is_classical
-from valen_tf.metrics import ApproximatedAccuracy, CoveringRate
-from valen_tf.model.estimator import approximated_accuracy_scorer, covering_rate_scorer
+from valen_tf.metrics import (
+    ApproximatedAccuracy,
+    CoveringRate,
+    EstimatedAccuracy,
+    estimated_accuracy,
+    label_free,
+)
 from valen_tf.runs.building import Estimator
 from valen_tf.tuning import spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    import keras
+
+    from valen_tf.data.dataset import PartialLabelDataset
+    from valen_tf.model.base import PartialLabelModel
+    from valen_tf.runs.config import Config
 
 
 class HyperModel(keras_tuner.HyperModel):
@@ -38,8 +57,14 @@ class HyperModel(keras_tuner.HyperModel):
     """
 
     def __init__(
-        self, dataset, config=None, *, space=None, classifier=None, validation_fraction=0.15
-    ):
+        self,
+        dataset: PartialLabelDataset,
+        config: Config | None = None,
+        *,
+        space: dict | None = None,
+        classifier: keras.Model | Callable | None = None,
+        validation_fraction: float = 0.15,
+    ) -> None:
         super().__init__()
         self.config = runs.Config() if config is None else config
         if space is None:
@@ -59,14 +84,14 @@ class HyperModel(keras_tuner.HyperModel):
             validation_fraction, seed=self.config.seed, reveal=False
         )
 
-    def trial_config(self, values):
+    def trial_config(self, values: dict) -> Config:
         """The config of a trial; `values` maps keys to what the tuner chose."""
         config = self.config
         for key in self.space:
             config = spaces.replaced(config, key, values[key])
         return config
 
-    def build(self, hp):
+    def build(self, hp: keras_tuner.HyperParameters) -> keras.Model | Estimator:
         """The compiled model of a trial, or the estimator of a classical method."""
         for key, (low, high) in self.space.items():
             kind = hp.Int if isinstance(low, int) and isinstance(high, int) else hp.Float
@@ -80,21 +105,27 @@ class HyperModel(keras_tuner.HyperModel):
             config,
             self.train,
             network=self.classifier and self.classifier(),
-            metrics=[ApproximatedAccuracy(), CoveringRate()],
+            metrics=[EstimatedAccuracy(), ApproximatedAccuracy(), CoveringRate()],
         )
 
-    def fit(self, hp, model, *, epochs=None, initial_epoch=0, callbacks=(), verbose=0, **kwargs):
+    def fit(
+        self,
+        hp: keras_tuner.HyperParameters,
+        model: PartialLabelModel,
+        *,
+        epochs: int | None = None,
+        initial_epoch: int = 0,
+        callbacks: Sequence[keras.callbacks.Callback] | keras.callbacks.Callback | None = (),
+        verbose: int | str = 0,
+        **kwargs: Any,
+    ) -> keras.callbacks.History | dict:
         """Trains it; the tuner reads the scores on the held-out candidate sets from what is returned."""
         if self.is_classical:
-            pipeline, held_out = model.fit(self.train).pipeline, self.validation
-            flat = held_out.features.reshape(len(held_out), -1)
-            scorers = {
-                "val_approximated_accuracy": approximated_accuracy_scorer,
-                "val_covering_rate": covering_rate_scorer,
-            }
-            return {
-                name: score(pipeline, flat, held_out.candidates) for name, score in scorers.items()
-            }
+            sets = self.validation.candidates
+            probabilities = model.fit(self.train).predict(self.validation)
+            scores = label_free(probabilities, sets)
+            scores["estimated_accuracy"] = estimated_accuracy(probabilities, sets)
+            return {f"val_{name}": score for name, score in scores.items()}
         config = self.trial_config(hp.values)
         return model.fit(
             self.train.batches(config.training.batch_size, seed=config.seed),

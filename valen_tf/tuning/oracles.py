@@ -11,13 +11,19 @@ Everything of KerasTuner that is private and that this package touches:
     _random_state        of the Bayesian oracle, which KerasTuner forgets when a search is continued
 """
 
+from __future__ import annotations
+
 import pathlib
+from typing import TYPE_CHECKING
 
 import keras_tuner
 import numpy as np
 from keras_tuner.engine.trial import Trial
 
 from valen_tf.data import files
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _ORACLES = {
     "random": keras_tuner.oracles.RandomSearchOracle,
@@ -26,7 +32,7 @@ _ORACLES = {
 }
 
 
-def make(name, **arguments):
+def make(name: str, **arguments: Any) -> keras_tuner.Oracle:
     """One of KerasTuner's oracles by its name here, with the files of this module."""
     base = _ORACLES[name]
     return type(base.__name__, (_InOneFile, base), {})(**arguments)

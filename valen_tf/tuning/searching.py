@@ -1,10 +1,13 @@
 """A search from its first trial to its results in a folder, alone or as one of several processes."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import pathlib
 import time
 import warnings
+from typing import TYPE_CHECKING
 
 import keras_tuner
 import yaml
@@ -18,23 +21,30 @@ from valen_tf.tuning import oracles, spaces
 from valen_tf.tuning.hypermodel import HyperModel
 from valen_tf.tuning.trials import best_config, plot_trials, reason, trials_frame
 
-OBJECTIVES = ("approximated_accuracy", "covering_rate")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from valen_tf.data.dataset import PartialLabelDataset
+    from valen_tf.runs.config import Config
+
+OBJECTIVES = ("estimated_accuracy", "covering_rate", "approximated_accuracy")
 TUNERS = ("random", "bayesian", "hyperband")
 
 
 def search(
-    dataset,
-    folder,
-    config=None,
+    dataset: PartialLabelDataset,
+    folder: pathlib.Path | str,
+    config: Config | None = None,
     *,
-    trials=20,
-    tuner="bayesian",
-    objective="approximated_accuracy",
-    space=None,
-    classifier=None,
-    validation_fraction=0.15,
-    report=print,
-):
+    trials: int = 20,
+    tuner: str = "bayesian",
+    objective: str = "estimated_accuracy",
+    space: dict | None = None,
+    classifier: Callable | None = None,
+    validation_fraction: float = 0.15,
+    report: Callable[[str], object] = print,
+) -> Any:
     """Searches, and leaves what was found in a folder.
 
     The folder holds KerasTuner's own files, `trials.csv`, `trials.svg` and `best.yaml`, a config for
@@ -49,7 +59,8 @@ def search(
         config: As in `HyperModel`.
         trials: Number of trials. Hyperband decides that itself and ignores it.
         tuner: "random", "bayesian" or, for a method that is trained in epochs, "hyperband".
-        objective: "approximated_accuracy" or "covering_rate", on the held-out candidate sets.
+        objective: "estimated_accuracy", "covering_rate" or "approximated_accuracy", on the held-out
+            candidate sets; see `valen_tf.metrics`.
         space: As in `HyperModel`.
         classifier: As in `HyperModel`.
         validation_fraction: As in `HyperModel`.
@@ -101,7 +112,7 @@ def _run(searcher, folder, report):
     plot_trials(frame, searcher.hypermodel.space, folder / "trials")
 
 
-def check(config, *, trials, tuner, objective, space):
+def check(config: Config, *, trials: int, tuner: str, objective: str, space: dict | None) -> None:
     """Refuses arguments of `search` that mean nothing, before data are prepared for it."""
     one_of(*TUNERS)("tuner", tuner)
     one_of(*OBJECTIVES)("objective", objective)

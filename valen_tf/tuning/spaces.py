@@ -1,13 +1,19 @@
 """What is searched: ranges of a config's values."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 from valen_tf import runs
 from valen_tf.checks import number, require, shown, text
 
+if TYPE_CHECKING:
+    from valen_tf.runs.config import Config
 
-def checked(space):
+
+def checked(space: dict) -> dict:
     """Refuses a search space that has no range, an unknown key or a range without a logarithm."""
     if not space:
         raise ValueError("`space` must name at least one value to search. Received: none")
@@ -21,7 +27,7 @@ def checked(space):
     return dict(space)
 
 
-def known(key):
+def known(key: str) -> None:
     """Refuses a key that no config has."""
     section, _, name = key.rpartition(".")
     if section == "settings":
@@ -31,7 +37,7 @@ def known(key):
     require(good, "`space` must name values of a config", repr(key))
 
 
-def replaced(config, key, value):
+def replaced(config: Config, key: str, value: object) -> Config:
     """The config with one value changed, named as on the command line."""
     known(key)
     section, _, name = key.rpartition(".")
@@ -41,7 +47,7 @@ def replaced(config, key, value):
     return dataclasses.replace(config, **{section: inner})
 
 
-def default(config, key, low, high):
+def default(config: Config, key: str, low: float, high: float) -> float | int:
     """The config's own value where it lies in the range, else the range's middle."""
     section, _, name = key.rpartition(".")
     value = (

@@ -1,10 +1,24 @@
 """What a search found: its trials as a table and a plot, and the best config."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from valen_tf.checks import extra
 from valen_tf.data import files
 from valen_tf.tuning.spaces import replaced
 
+if TYPE_CHECKING:
+    import pathlib
+    from typing import Any
 
-def best_config(searcher):
+    import keras_tuner
+    import pandas
+
+    from valen_tf.runs.config import Config
+
+
+def best_config(searcher: keras_tuner.Tuner) -> Config:
     """The best trial's config; its number of epochs is the one after which it scored best."""
     trial = searcher.oracle.get_best_trials(1)[0]
     config = searcher.hypermodel.trial_config(trial.hyperparameters.values)
@@ -13,7 +27,7 @@ def best_config(searcher):
     return replaced(config, "training.epochs", _best_epoch(trial))
 
 
-def trials_frame(searcher):
+def trials_frame(searcher: keras_tuner.Tuner) -> pandas.DataFrame:
     """All trials, the best first: values, score, best epoch, status, and why it failed if it did."""
     import pandas
 
@@ -36,10 +50,11 @@ def trials_frame(searcher):
     return frame.sort_values(["score", "trial"], ascending=[False, True], ignore_index=True)
 
 
-def plot_trials(frame, space, stem):
+def plot_trials(frame: pandas.DataFrame, space: dict, stem: pathlib.Path | str) -> None:
     """Draws the score over the first two values of the space (one: over that) as PNG and SVG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with extra("tune"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     done = frame[frame["status"] == "COMPLETED"]
     keys = list(space)[:2]
@@ -66,6 +81,6 @@ def _best_epoch(trial):
     return trial.hyperparameters.values.get("tuner/initial_epoch", 0) + trial.best_step + 1
 
 
-def reason(trial):
+def reason(trial: Any) -> str:
     """Why a trial failed, in one line."""
     return (trial.message or "no message").strip().splitlines()[-1]

@@ -1,5 +1,9 @@
 """Data sets by name."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from valen_tf.checks import require
 from valen_tf.data.sets import human
 from valen_tf.data.sets.digits import load_digits
@@ -9,13 +13,20 @@ from valen_tf.data.sets.registry import SPECS
 from valen_tf.data.sets.text import TextDataset, load_newsgroups
 from valen_tf.data.sets.uci import load_uci
 
+if TYPE_CHECKING:
+    import pathlib
+
+    from valen_tf.data.dataset import PartialLabelDataset
+
 __all__ = ["NAMES", "SPECS", "TextDataset", "human", "load", "read_mat"]
 
 NAMES = tuple(SPECS)
 _FROM_FILES = {"uci": load_uci, "text": load_newsgroups, "real-world": load_real_world}
 
 
-def load(name, data_dir=None, *, download=False):
+def load(
+    name: str, data_dir: pathlib.Path | str | None = None, *, download: bool = False
+) -> PartialLabelDataset | TextDataset | tuple[PartialLabelDataset, PartialLabelDataset]:
     """Loads a data set by name.
 
     Args:

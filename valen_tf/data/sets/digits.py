@@ -1,11 +1,13 @@
 """The embedded data set: 1,797 handwritten digits of 8 x 8 pixels that come with scikit-learn."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from valen_tf.data.dataset import PartialLabelDataset
 
 
-def load_digits():
+def load_digits() -> PartialLabelDataset:
     """The digits with their true labels as candidate sets of size one.
 
     Reference:

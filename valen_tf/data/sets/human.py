@@ -4,17 +4,27 @@ Both files follow the original order of CIFAR-10, in which `valen_tf.datasets.lo
 the images.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from valen_tf.checks import require
 from valen_tf.data import candidates
 
+if TYPE_CHECKING:
+    import pathlib
+
+    from valen_tf.data.dataset import PartialLabelDataset
+
 _ANNOTATORS = ("random_label1", "random_label2", "random_label3")
 
 
-def load_cifar10n(path, cifar10_train):
+def load_cifar10n(
+    path: pathlib.Path | str, cifar10_train: PartialLabelDataset
+) -> PartialLabelDataset:
     """The training images with the union of three annotators' labels, CIFAR-10N.
 
     A set has 1.46 labels on average, and holds the true one for 97.9 % of the images.
@@ -42,7 +52,9 @@ def load_cifar10n(path, cifar10_train):
     return _with_sets(path, cifar10_train, candidates.from_votes, votes, num_classes=10)
 
 
-def load_cifar10h(path, cifar10_test):
+def load_cifar10h(
+    path: pathlib.Path | str, cifar10_test: PartialLabelDataset
+) -> PartialLabelDataset:
     """The test images with every label that one of about fifty annotators gave, CIFAR-10H.
 
     A set has 1.94 labels on average, and holds the true one for 99.96 % of the images.

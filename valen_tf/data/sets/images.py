@@ -1,18 +1,26 @@
 """Image sets through TensorFlow Datasets, from a folder where they are prepared."""
 
+from __future__ import annotations
+
 import json
 import os
 import pathlib
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from valen_tf.checks import require
+from valen_tf.checks import extra, require
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.sets.registry import check_counts
 
+if TYPE_CHECKING:
+    from valen_tf.data.sets.registry import Spec
 
-def load_images(spec, data_dir=None, *, download=False):
+
+def load_images(
+    spec: Spec, data_dir: pathlib.Path | str | None = None, *, download: bool = False
+) -> tuple[PartialLabelDataset, PartialLabelDataset]:
     """Reads a prepared image set; see `valen_tf.datasets.load`.
 
     The images of CIFAR-10 come in their original order, by the `id` that TFDS gives them, as human
@@ -25,7 +33,8 @@ def load_images(spec, data_dir=None, *, download=False):
     folder = pathlib.Path(folder).expanduser()
     prepared = _prepared(folder / spec.name)
     if prepared is None and download:
-        import tensorflow_datasets as tfds
+        with extra("datasets"):
+            import tensorflow_datasets as tfds
 
         tfds.builder(spec.name, data_dir=folder).download_and_prepare()
         prepared = _prepared(folder / spec.name)
@@ -101,7 +110,8 @@ def _without_notes(value):
 
 
 def _read(prepared):
-    import tensorflow_datasets as tfds
+    with extra("datasets"):
+        import tensorflow_datasets as tfds
 
     try:
         builder = tfds.builder_from_directory(prepared)

@@ -1,5 +1,9 @@
 """The real-world partial-label sets, from their public `.mat` files."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from valen_tf.checks import require, require_rows
@@ -7,12 +11,17 @@ from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.files import find_file
 from valen_tf.data.sets.registry import check_counts
 
+if TYPE_CHECKING:
+    import pathlib
+
+    from valen_tf.data.sets.registry import Spec
+
 # Keys of the features, of the candidate sets and of the true labels.
 PUBLIC_KEYS = ("data", "partial_target", "target")  # label matrices [classes, examples]
 REPACKED_KEYS = ("features", "p_labels", "logitlabels")  # label matrices [examples, classes]
 
 
-def load_real_world(spec, data_dir=None):
+def load_real_world(spec: Spec, data_dir: pathlib.Path | str | None = None) -> PartialLabelDataset:
     """Reads one of the public files from a folder; see `valen_tf.datasets.load`."""
     path = find_file(spec, data_dir)
     dataset = read_mat(path)
@@ -20,7 +29,7 @@ def load_real_world(spec, data_dir=None):
     return dataset
 
 
-def read_mat(path):
+def read_mat(path: pathlib.Path | str) -> PartialLabelDataset:
     """Reads any MATLAB file in the format of the public partial-label sets.
 
     The keys are `data` [examples, features], `partial_target` and `target` [classes, examples], or

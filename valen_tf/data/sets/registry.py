@@ -1,6 +1,12 @@
 """What is known of every data set before a file is opened: one row each."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PALM = "the PALM group's partial-label page (Min-Ling Zhang, Southeast University)"
 ACADEMIC = "academic purpose only"
@@ -334,7 +340,7 @@ SPECS = {spec.name: spec for spec in _ROWS}
 HUMAN = {spec.name: spec for spec in _HUMAN_ROWS}
 
 
-def check_counts(spec, parts, where):
+def check_counts(spec: Spec, parts: Sequence, where: str) -> None:
     """Refuses data sets that are not the ones the row tells of.
 
     Args:

@@ -1,8 +1,11 @@
 """Labelled texts: numbers come only after the split, fitted on the training part."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import tarfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +13,11 @@ from valen_tf.checks import check_indices, require
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.files import find_file
 from valen_tf.data.sets.registry import check_counts
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from valen_tf.data.sets.registry import Spec
 
 _MOST_BYTES = 10**7  # the longest text of 20 Newsgroups has 160,616
 
@@ -54,30 +62,35 @@ class TextDataset:
         return len(self.texts)
 
     @property
-    def num_classes(self):
+    def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
 
     @property
-    def feature_shape(self):
+    def feature_shape(self) -> tuple[int, ...]:
         """Shape of the features of one example after a split, a tuple."""
         return (self.dimension,)
 
-    def split(self, fraction=0.2, *, seed=0):
+    def split(
+        self, fraction: float = 0.2, *, seed: int = 0, stratified: bool | None = None
+    ) -> tuple[PartialLabelDataset, PartialLabelDataset]:
         """Splits at random into the rest and a held-out part: see `PartialLabelDataset.split`.
 
         Args:
             fraction: Share to hold out, in (0, 1).
             seed: Non-negative integer, of the split and of the decomposition.
+            stratified: Whether both parts have each class alike.
 
         Returns:
             `(rest, held_out)`, both `PartialLabelDataset`.
         """
-        return self._vectorized(*self._rows.split(fraction, seed=seed), seed)
+        return self._vectorized(*self._rows.split(fraction, seed=seed, stratified=stratified), seed)
 
-    def folds(self, num_folds=5, *, seed=0):
+    def folds(
+        self, num_folds: int = 5, *, seed: int = 0, stratified: bool | None = None
+    ) -> list[tuple[PartialLabelDataset, PartialLabelDataset]]:
         """Cross-validation: see `PartialLabelDataset.folds`. Each fold has features of its own."""
-        folds = self._rows.folds(num_folds, seed=seed)
+        folds = self._rows.folds(num_folds, seed=seed, stratified=stratified)
         return [self._vectorized(train, test, seed) for train, test in folds]
 
     @property
@@ -114,7 +127,7 @@ class TextDataset:
         )
 
 
-def load_newsgroups(spec, data_dir=None):
+def load_newsgroups(spec: Spec, data_dir: pathlib.Path | str | None = None) -> TextDataset:
     """Reads `20news-bydate.tar.gz`: whole texts, headers included, its two parts merged.
 
     The archive is read and not unpacked: whatever its members are called, no file is written.

@@ -1,11 +1,20 @@
 """Tables of the UCI repository and its kind, in their original formats."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from valen_tf.checks import require
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.files import find_file
 from valen_tf.data.sets.registry import check_counts
+
+if TYPE_CHECKING:
+    import pathlib
+
+    from valen_tf.data.sets.registry import Spec
 
 # A round middle of a life, chosen and not computed: any statistic of the file would carry the
 # held-out part into training. A value far from all ages would tell rows with a missing age apart,
@@ -29,7 +38,7 @@ _DERMATOLOGY = (
 )
 
 
-def load_uci(spec, data_dir=None):
+def load_uci(spec: Spec, data_dir: pathlib.Path | str | None = None) -> PartialLabelDataset:
     """Reads one of the tables from a folder; see `valen_tf.datasets.load`.
 
     The candidate sets are the true labels, sets of size one. Yeast's sequence names are left out.

@@ -4,8 +4,7 @@ import typing
 
 import numpy as np
 
-from valen_tf.checks import check_indices
-from valen_tf.data.validation import check_candidates
+from valen_tf.checks import check_candidates, check_indices
 
 
 class Reliability(typing.NamedTuple):

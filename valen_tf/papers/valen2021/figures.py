@@ -4,15 +4,17 @@ Every function takes plain arrays and a path without suffix, and returns the pat
 The same arrays give the same bytes.
 """
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from valen_tf.checks import require
+from valen_tf.checks import extra, require
 from valen_tf.papers.valen2021 import plotting
 from valen_tf.papers.valen2021.charts import candidate_rates, reliability, shown_labels, spread
 from valen_tf.papers.valen2021.plotting import BLUE, GREY, LIGHT, ORANGE, RED, SKY
+
+with extra("plot"):
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
 
 @plotting.styled

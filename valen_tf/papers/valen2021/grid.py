@@ -167,7 +167,9 @@ def _shortened(config, epochs, examples):
     words = []
     if epochs is not None and epochs != config.training.epochs:
         words.append(f"{epochs} epochs instead of {config.training.epochs}")
-        warm_up = min(config.training.warm_up_epochs, max(1, epochs // 3))
+        warm_up = config.training.warm_up_epochs  # none: a third of the epochs anyway
+        if warm_up is not None:
+            warm_up = min(warm_up, max(1, epochs // 3))
         training = dataclasses.replace(config.training, epochs=epochs, warm_up_epochs=warm_up)
         config = dataclasses.replace(config, training=training)
     if examples is not None:

@@ -3,12 +3,13 @@
 import functools
 import pathlib
 
-import matplotlib
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-
-from valen_tf.checks import require
+from valen_tf.checks import extra, require
 from valen_tf.data import files
+
+with extra("plot"):
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 # Okabe and Ito's palette, which the colour-blind can tell apart, without its yellow.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (

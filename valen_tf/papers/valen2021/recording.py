@@ -12,9 +12,9 @@ import time
 
 import numpy as np
 
+from valen_tf.checks import check_folder
 from valen_tf.data import locks
 from valen_tf.data.files import broken, read_json, write, write_json
-from valen_tf.data.harmless import check_folder
 from valen_tf.methods import card, is_classical, own_name
 from valen_tf.papers.valen2021 import paper, records
 from valen_tf.runs.config import Config, config_from, effective
@@ -103,7 +103,7 @@ def _stored(run, folder):
         path = pathlib.Path(folder) / "records" / f"{run.table}.jsonl"
         known = records.packed(path)
         stored = next((known[name] for name in _names(run) if name in known), None)
-    if stored is None:
+    if stored is None or stored.get("superseded"):  # by a later default, under which it runs again
         return None
     advice = "choose another folder with --out, or delete the record to run it again."
     # Read as configs, so that keys that came later have their defaults; and both as far as they have an
@@ -173,7 +173,7 @@ def _train(run, folder):
         "candidates": data.train.average_candidates,
         "course": _course(history, config.training.epochs),
         "clean_network": _clean_network(run),
-        "trust": float(model.tables["trust"].numpy()) if "trust" in _tables(model) else None,
+        "trust": _trust(model),
     }
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
     for key, values in history.items():
@@ -193,16 +193,20 @@ def _course(history, epochs):
 
     taken = sparse_epochs(epochs)
     course = {"epoch": taken, "accuracy": history["val_accuracy"]}
-    for name, values in history.items():
+    # In a record "loss" is what is minimized, which a method of two phases logs as the objective.
+    logged = dict(history)
+    if "objective" in logged:
+        logged["loss"] = logged.pop("objective")
+    for name, values in logged.items():
         if not name.startswith("val_") and len(values) == epochs:
-            # Keras's "accuracy" on the training part is the share of predictions inside the set.
-            name = {"accuracy": "covering_rate"}.get(name, name)
             course[name] = [values[epoch - 1] for epoch in taken]
     return {name: np.round(values, 5).tolist() for name, values in course.items()}
 
 
-def _tables(model):
-    return getattr(model, "tables", {})
+def _trust(model):
+    """How far a model that learned it trusts the neighbors, or none."""
+    tables = getattr(getattr(model, "memory", None), "tables", {})
+    return float(tables["trust"].numpy()) if "trust" in tables else None
 
 
 def _selected(run, folder, record):
@@ -304,6 +308,23 @@ def _candidates_file(config, folder):
         not config.data.at_least_one_wrong
     ):  # sets that were kept before it could be chosen stay valid
         del key["data"]["at_least_one_wrong"]
+    for later in (
+        "features",
+        "drop",
+        "id",
+        "text",
+        "images",
+        "stratified",
+        "corrections",
+    ):  # the same
+        if key["data"][later] is None:
+            del key["data"][later]
+    for idle in ("check", "image_size", "unknown"):  # of named sets
+        del key["data"][idle]
+    for idle in ("answers", "item", "annotator", "answer", "excludes"):  # the same
+        del key["data"][idle]
+    if config.data.coverage == 1:
+        del key["data"]["coverage"]
     if config.data.clean_network is not None:
         network = pathlib.Path(config.data.clean_network).read_bytes()
         key["network"] = hashlib.sha256(network).hexdigest()

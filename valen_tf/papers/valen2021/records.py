@@ -100,7 +100,8 @@ def check(record):
     for key in ("data", "method"):  # which become names of files
         plain = re.fullmatch(r"\w[\w.+-]*", str(record[key]))
         require(plain, f"`{key}` must be a plain name", _say(record, key))
-    for key in ("schedule", "commit", "clean_network"):  # which become text of pages
+    # `superseded` says by what a run of another code differs from what the same config gives now.
+    for key in ("schedule", "commit", "clean_network", "superseded"):  # which become text of pages
         harmful = re.search(r"[<>\x00-\x1f\x7f]", str(record.get(key)))
         require(not harmful, f"`{key}` must be plain text", _say(record, key))
     for key in ("trial", "seed"):

@@ -1,11 +1,13 @@
 """From records of runs to the cells of the paper's tables: means, deviations, marks, differences."""
 
+import inspect
 import warnings
 
 import numpy as np
 import pandas
 from scipy import stats
 
+from valen_tf import methods
 from valen_tf.checks import require
 from valen_tf.data.sets.registry import CLEAN_NETWORKS
 from valen_tf.papers.valen2021 import paper
@@ -205,7 +207,22 @@ def note(records):
     networks = {clean_network(record) for record in records} - {None}
     if records[0]["data"] in CLEAN_NETWORKS and networks - {AUTHORS_NETWORK}:
         words.append(f"clean network: {' or '.join(sorted(networks))}")
+    departures = {_departures(record) for record in records} - {""}
+    if departures:
+        words.append(f"not the method's default: {' or '.join(sorted(departures))}")
+    words += sorted({record["superseded"] for record in records if record.get("superseded")})
     return "; ".join(words)
+
+
+def _departures(record):
+    """What a run's config sets otherwise than the method's default, in words."""
+    settings = record["config"].get("settings")
+    if not settings:
+        return ""
+    defaults = inspect.signature(methods.find(record["method"])).parameters
+    given = methods.current_settings(record["method"], settings)
+    others = {name: value for name, value in given.items() if value != defaults[name].default}
+    return ", ".join(f"{name} {value}" for name, value in others.items())
 
 
 def wins(records, rule="last"):

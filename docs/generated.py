@@ -1,0 +1,542 @@
+"""What no person types on the site: pages and tables from cards, records, notebooks and docstrings.
+
+MkDocs calls the `on_...` functions (`hooks` in mkdocs.yml). A page may hold `<!-- generated: NAME -->`, in
+whose place the function of that name in `TABLES` writes Markdown. Nothing here imports TensorFlow.
+"""
+
+import base64
+import json
+import pathlib
+import re
+import statistics
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+MEASURED = ROOT / "benchmarks" / "results"
+
+# The order of the pages, by section. Names are paths in docs/ without `.md`. A page of docs/ that is not
+# named comes last among the guides; a named page that is absent is left out.
+SECTIONS = {
+    "Start": ["index", "quick-start", "coming-from"],
+    "Guides": [
+        "guides/tables",
+        "tables",
+        "guides/answers",
+        "answers",
+        "coverage",
+        "guides/images-and-text",
+        "guides/candidates",
+        "guides/comparing",
+        "compare",
+        "comparing",
+        "report",
+        "reports",
+        "label-report",
+        "guides/tuning",
+        "guides/serving",
+        "guides/devices",
+        "guides/runs",
+        "habits",
+        "guides/reproducing",
+    ],
+    "Concepts": ["concepts/scores", "concepts/method", "why-valen-holds", "concepts/defaults"],
+    "Methods": [],
+    "Notebooks": [],
+    "Reference": [],
+    "Results": ["results", "costs", "data"],
+    "Project": ["contributing", "code-of-conduct", "changelog", "security"],
+}
+# Pages of the source tree's top -> their names on the site.
+OF_ROOT = {
+    "RESULTS.md": "results.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+}
+# Pages of the API reference -> what each one documents.
+REFERENCE = {
+    "data": ["valen_tf.data.dataset.PartialLabelDataset", "valen_tf.data.batches.Batches"],
+    "answers": ["valen_tf.data.answers", "valen_tf.data.annotation_tools"],
+    "candidates": ["valen_tf.data.candidates", "valen_tf.data.corruption"],
+    "datasets": [
+        "valen_tf.data.sets",
+        "valen_tf.data.sets.human",
+        "valen_tf.data.sets.registry",
+        "valen_tf.data.clean_networks",
+        "valen_tf.data.cards",
+    ],
+    "models": [
+        "valen_tf.model.base.PartialLabelModel",
+        "valen_tf.model.enhancement.LabelEnhancement",
+        "valen_tf.model.estimator",
+    ],
+    "methods": ["valen_tf.methods"],
+    "callbacks": ["valen_tf.callbacks"],
+    "metrics": ["valen_tf.metrics"],
+    "networks": ["valen_tf.networks"],
+    "tuning": [
+        "valen_tf.tuning.searching",
+        "valen_tf.tuning.hypermodel",
+        "valen_tf.tuning.trials",
+        "valen_tf.tuning.comparing",
+    ],
+    "export": ["valen_tf.export"],
+    "runs": ["valen_tf.runs", "valen_tf.runs.config"],
+    "losses": ["valen_tf.losses", "valen_tf.dirichlet"],
+    "graph": ["valen_tf.graph", "valen_tf.graph.search", "valen_tf.graph.trust"],
+    "papers": [
+        "valen_tf.papers.valen2021.reproduce",
+        "valen_tf.papers.valen2021.records",
+        "valen_tf.papers.valen2021.results",
+    ],
+}
+
+
+# -- MkDocs ---------------------------------------------------------------------------------------
+
+
+def on_files(files, config):
+    """Adds the generated pages, and orders all of them."""
+    from mkdocs.structure.files import File
+
+    for path, content in pages().items():
+        files.append(File.generated(config, path, content=content))
+    config.nav = navigation(sorted(file.src_uri for file in files.documentation_pages()))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Writes the generated tables and the formulas of a page."""
+    return with_formulas(with_tables(markdown))
+
+
+def navigation(paths):
+    """The pages of the site by section, as mkdocs.yml would have them."""
+    sections = {name: [f"{stem}.md" for stem in stems] for name, stems in SECTIONS.items()}
+    named = {path for stems in sections.values() for path in stems}
+    for path in paths:
+        if path in named:
+            continue
+        folder = path.partition("/")[0].capitalize()
+        sections[folder if folder in sections else "Guides"].append(path)
+    known = set(paths)
+    return [
+        {name: [path for path in section if path in known]} for name, section in sections.items()
+    ]
+
+
+# -- pages ----------------------------------------------------------------------------------------
+
+
+def pages():
+    """Paths of the generated pages and images -> their contents."""
+    found = {page: _from_root((ROOT / name).read_text()) for name, page in OF_ROOT.items()}
+    found |= method_pages() | reference_pages()
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        found |= notebook_pages(notebook)
+    return {path: _escaped(path, content) for path, content in found.items()}
+
+
+def _escaped(path, content):
+    # `<!-- generated: ... -->` of a page that explains the mark is no mark.
+    return (
+        content.replace("<!-- generated:", "<!-- as in generated:")
+        if path.endswith(".md")
+        else content
+    )
+
+
+def _from_root(text):
+    """A page of the source tree's top, its links as the site has them."""
+    for name, page in OF_ROOT.items():
+        text = text.replace(f"]({name}", f"]({page}")
+    return text.replace("](docs/", "](").replace("](README.md", "](index.md")
+
+
+def method_pages():
+    """A page for every method, from its card and its docstrings, and the table of all."""
+    from valen_tf import methods
+
+    listing = [
+        "# Methods",
+        "",
+        "All methods take the same data, the same network and the same command.",
+        "",
+    ]
+    listing += [
+        "| class | `--method` | what the method learns from | choose the method |",
+        "|---|---|---|---|",
+    ]
+    found = {}
+    for cls, card in sorted(
+        methods.classes_and_cards(), key=lambda pair: (pair[1].order, pair[1].name)
+    ):
+        names = " or ".join(f"`{name}`" for name in (card.name, *card.aliases))
+        listing.append(
+            f"| [`{cls}`]({card.name}.md) | {names} | {card.learns_from} | {card.choose_it} |"
+        )
+        facts = {
+            "Class": f"`valen_tf.methods.{cls}`",
+            "On the command line": f"`valen-tf train --method {card.name}`",
+            "Learns from": card.learns_from,
+            "Choose it": card.choose_it,
+            "Kind": "scikit-learn estimator" if card.classical else "Keras model",
+            "Without its idea": f"`{card.ablation}`" if card.ablation else "",
+            "Optimizer of its literature": _optimizer(card),
+        }
+        rows = [f"| **{name}** | {value} |" for name, value in facts.items() if value]
+        found[f"methods/{card.name}.md"] = "\n".join(
+            [
+                f"# {card.title}",
+                "",
+                "| | |",
+                "|---|---|",
+                *rows,
+                "",
+                f"::: valen_tf.methods.{card.name}.{cls}",
+            ]
+        )
+    return {"methods/index.md": "\n".join(listing), **found}
+
+
+def _optimizer(card):
+    if card.classical:
+        return ""
+    if card.optimizer is None:
+        return "SGD of VALEN's paper"
+    name, arguments = card.optimizer
+    return f"`{name}({', '.join(f'{key}={value}' for key, value in arguments.items())})`"
+
+
+def reference_pages():
+    """The API reference: the docstrings, read by mkdocstrings without importing anything."""
+    reference = {
+        name: [path for path in paths if _exists(path)] for name, paths in REFERENCE.items()
+    }
+    listed = {path for paths in reference.values() for path in paths}
+    public = public_names()
+    more = [f"valen_tf.{name}" for name, path in public.items() if not _covered(path, listed)]
+    if more:
+        reference["more"] = more
+    index = ["# Reference", "", "The names of `import valen_tf as vt`, by subject.", ""]
+    found = {}
+    for name, paths in reference.items():
+        index.append(f"- [{name}]({name}.md): " + ", ".join(f"`{path}`" for path in paths))
+        blocks = "\n\n".join(f"::: {path}" for path in paths)
+        found[f"reference/{name}.md"] = f"# {name.capitalize()}\n\n{blocks}\n"
+    index += [
+        "",
+        "The methods have [pages of their own](../methods/index.md).",
+        "",
+        "## Public names",
+        "",
+    ]
+    index += ["| `vt.` | stands for |", "|---|---|"]
+    index += [f"| `{name}` | `{path}` |" for name, path in public.items()]
+    return {"reference/index.md": "\n".join(index), **found}
+
+
+def _exists(path):
+    """Whether the tree has what is documented: a module, or a class or function of one."""
+    home, _, name = path.rpartition(".")
+    if _source(path):
+        return True
+    return bool(re.search(rf"^(class|def) {name}\b", _source(home), re.M))
+
+
+def _source(module):
+    """The source of a module, empty where there is none."""
+    path = ROOT.joinpath(*module.split("."))
+    found = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()]
+    return found[0].read_text() if found else ""
+
+
+def _covered(path, listed):
+    """Whether a public name is documented on a page, as a whole or in parts."""
+    return any(
+        path == one or path.startswith(f"{one}.") or one.startswith(f"{path}.") for one in listed
+    )
+
+
+def public_names():
+    """Each public name of the package -> the module or object that it stands for."""
+    import valen_tf
+
+    found = {}
+    for name in sorted(set(valen_tf.__all__) - {"__version__"}):
+        home = valen_tf._OBJECTS.get(name)
+        found[name] = f"{home}.{name}" if home else valen_tf._ELSEWHERE.get(name, name)
+    return {name: f"valen_tf.{path}" for name, path in found.items()}
+
+
+def notebook_pages(path):
+    """A notebook as a page, with its stored outputs; nothing is run."""
+    cells = json.loads(path.read_text())["cells"]
+    lines, images = [], {}
+    for number, cell in enumerate(cells):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            # The badge leads to a service, not to a page.
+            lines += [re.sub(r"^\[!\[Open in Colab\].*\n?", "", source, flags=re.M), ""]
+            continue
+        lines += ["```python", source, "```", ""]
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            text = "".join(output.get("text", data.get("text/plain", "")))
+            if "image/png" in data:
+                image = f"notebooks/{path.stem}/{number}-{len(images)}.png"
+                images[image] = base64.b64decode("".join(data["image/png"]))
+                lines += [f"![Output of the cell above]({image.removeprefix('notebooks/')})", ""]
+            elif "text/html" in data:
+                lines += [
+                    re.sub(r"<style.*?</style>", "", "".join(data["text/html"]), flags=re.S),
+                    "",
+                ]
+            elif text.strip():
+                lines += [
+                    '<div class="output" markdown>',
+                    "",
+                    "```text",
+                    text.rstrip(),
+                    "```",
+                    "",
+                    "</div>",
+                    "",
+                ]
+    lines += [
+        f"*The notebook and its source are `notebooks/{path.stem}.ipynb` and `.py` in the source tree.*"
+    ]
+    return {f"notebooks/{path.stem}.md": "\n".join(lines), **images}
+
+
+def recovered_picture():
+    """The picture of the first page: the quick start's candidates and recovered distributions."""
+    (name,) = [
+        path
+        for path in notebook_pages(ROOT / "notebooks" / "01_quick_start.ipynb")
+        if path.endswith("-2.png")
+    ]
+    return notebook_pages(ROOT / "notebooks" / "01_quick_start.ipynb")[name]
+
+
+# -- tables from records --------------------------------------------------------------------------
+
+
+def with_tables(markdown):
+    """Markdown with the generated tables in the place of their marks."""
+    return re.sub(r"<!-- generated: (\w+) -->", lambda mark: TABLES[mark[1]](), markdown)
+
+
+def _table(header, rows):
+    """A Markdown table, its first column words and the others numbers."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def _lines(name):
+    path = MEASURED / name
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def summary():
+    """VALEN beside its ablation and the paper, as `valen-tf results --summary` writes it."""
+    from valen_tf.papers.valen2021 import records
+    from valen_tf.papers.valen2021 import summary as summaries
+
+    # The rest would ask the other methods for their defaults, and so import TensorFlow.
+    shown = ("valen", "proden")
+    runs = records.read(ROOT / "results" / "records")
+    return summaries.markdown([run for run in runs if run["method"] in shown])
+
+
+def methods_table():
+    """The methods as `valen-tf methods` prints them."""
+    from valen_tf import methods
+
+    return methods.markdown()
+
+
+def epoch_cost():
+    """VALEN's cost beside supervised training, on MNIST."""
+    record = json.loads((MEASURED / "epoch_cost.json").read_text())
+    return _table(
+        ["what", "measured"], [[key.replace("_", " "), value] for key, value in record.items()]
+    )
+
+
+def baseline_cost():
+    """The ratio of an epoch to a supervised one, of every method that was measured."""
+    rows = []
+    for name in ("epoch_cost.json", "epoch_cost_baselines.json", "epoch_cost_resnet32.json"):
+        record = json.loads((MEASURED / name).read_text())
+        place = f"{record['network']}, {record['examples']:,} examples, {record['data']}"
+        for key, value in record.items():
+            if key == "epoch_ratio":
+                rows.append(["`valen`", place, value])
+            elif key.endswith("_epoch_ratio"):
+                rows.append([f"`{key.removesuffix('_epoch_ratio')}`", place, value])
+    return _table(["method", "network and data", "epochs of supervised training"], rows)
+
+
+SCALE = {
+    "examples": "examples",
+    "supervised_epoch_seconds": "supervised, s",
+    "valen_epoch_seconds": "VALEN, s",
+    "epoch_ratio": "ratio",
+    "graph_rebuild_seconds": "graph, s",
+    "graph_recall_at_10": "recall",
+    "graph_refresh_seconds": "refresh, s",
+    "graph_refresh_recall_at_10": "recall",
+    "peak_gigabytes": "peak, GB",
+}
+
+
+def scale():
+    """Time, memory and recall by the number of examples."""
+    sizes = json.loads((MEASURED / "scale.json").read_text())["sizes"]
+    rows = [[f"{size['examples']:,}", *(size[key] for key in list(SCALE)[1:])] for size in sizes]
+    return _table(list(SCALE.values()), rows)
+
+
+def tuning_regret():
+    """What a choice of lambda and epsilon without true labels loses."""
+    import pandas
+
+    rows = []
+    for record in _lines("tuning_regret.jsonl"):
+        frame = pandas.DataFrame(record["rows"], columns=record["columns"])
+        by_default = (frame["lambda"] == 1) & (frame["epsilon"] == 0.01)
+        by_fold = frame.groupby("fold")["accuracy"]
+        oracle = by_fold.max().mean()
+        choices = {
+            "an oracle: the test accuracy itself": oracle,
+            "the approximated accuracy": _accuracy_of_best(frame, "approximated_accuracy"),
+            "the covering rate": _accuracy_of_best(frame, "covering_rate"),
+            "nobody: the defaults": frame.loc[by_default, "accuracy"].mean(),
+            "a random draw, on average": by_fold.mean().mean(),
+            "the worst pair": by_fold.min().mean(),
+        }
+        for name, accuracy in choices.items():
+            rows.append([record["data"], name, f"{accuracy:.2f}", f"{oracle - accuracy:.2f}"])
+    return _table(["data", "who chooses", "accuracy, %", "regret, points"], rows)
+
+
+def _accuracy_of_best(frame, score):
+    """The accuracy of the pairs with the highest score of their fold, those that share it by their mean."""
+    best = frame[frame[score] == frame.groupby("fold")[score].transform("max")]
+    return best.groupby("fold")["accuracy"].mean().mean()
+
+
+def edges():
+    """VALEN beside its ablation by the share of right edges."""
+    import pandas
+
+    frame = pandas.DataFrame(_lines("edges.jsonl")).groupby("share").mean(numeric_only=True)
+    rows = [
+        [
+            f"{share:.2f}",
+            f"{row.trust:.2f}",
+            f"{row.ablation:.2f}",
+            f"{row.valen:.2f}",
+            f"{row.valen - row.ablation:+.2f}",
+        ]
+        for share, row in frame.iterrows()
+    ]
+    return _table(
+        ["edges that are right", "trust", "without label enhancement", "VALEN", "difference"], rows
+    )
+
+
+def graph_weights():
+    """The approximated accuracy of VALEN by the weight of the graph's term."""
+    runs = [run for run in _lines("choices.jsonl") if "graph_weight" in (run["settings"] or {})]
+    return _choices(runs, "graph_weight", "approximated_accuracy")
+
+
+def corrections():
+    """The covering rate of GA by its correction."""
+    return _choices_of("ga", "correction")
+
+
+def fit_weights():
+    """The covering rate of PLLE by the weight of the fit."""
+    return _choices_of("plle", "fit_weight")
+
+
+def intercepts():
+    """The covering rate of CLPL with and without intercept."""
+    return _choices_of("clpl", "intercept")
+
+
+def _choices_of(method, setting):
+    runs = [run for run in _lines("choices.jsonl") if run.get("method") == method]
+    return _choices(runs, setting, "covering_rate")
+
+
+def _choices(runs, setting, score):
+    """A label-free score by the value of a setting: each data set's mean, over folds and procedures."""
+    import pandas
+
+    frame = pandas.DataFrame(
+        {
+            "value": [run["settings"][setting] for run in runs],
+            "seed": [run.get("seed") or 0 for run in runs],
+            "data": [run["data"] for run in runs],
+            "score": [statistics.mean(run[score]) for run in runs],
+        }
+    )
+    table = frame.pivot_table(index=["seed", "value"], columns="data", values="score", sort=True)
+    average = frame.groupby(["seed", "value"])[
+        "score"
+    ].mean()  # every data set and procedure counts one
+    rows = [
+        [str(value).lower(), seed, *(f"{one:.2f}" for one in row), f"{average[seed, value]:.2f}"]
+        for (seed, value), row in table.iterrows()
+    ]
+    return _table(
+        [f"`{setting}`", "seed", *(f"`{name}`" for name in table.columns), "average"], rows
+    )
+
+
+TABLES = {
+    "summary": summary,
+    "methods": methods_table,
+    "epoch_cost": epoch_cost,
+    "baseline_cost": baseline_cost,
+    "scale": scale,
+    "tuning_regret": tuning_regret,
+    "edges": edges,
+    "graph_weights": graph_weights,
+    "corrections": corrections,
+    "fit_weights": fit_weights,
+    "intercepts": intercepts,
+}
+
+
+# -- formulas -------------------------------------------------------------------------------------
+
+
+def with_formulas(markdown):
+    """Markdown whose `$$...$$` and `$...$` are MathML, which browsers show without any script.
+
+    Code is left as it is.
+    """
+    if "$" not in markdown:
+        return markdown
+    from latex2mathml.converter import convert
+
+    pieces = re.split(r"(```.*?```|~~~.*?~~~|`[^`\n]*`)", markdown, flags=re.S)
+    for place in range(0, len(pieces), 2):
+        text = re.sub(
+            r"\$\$(.+?)\$\$",
+            lambda m: convert(m[1].strip(), display="block"),
+            pieces[place],
+            flags=re.S,
+        )
+        pieces[place] = re.sub(r"\$([^\s$][^$\n]*?)\$", lambda m: convert(m[1]), text)
+    return "".join(pieces)
+
+
+if __name__ == "__main__":
+    (DOCS / "images" / "recovered.png").write_bytes(recovered_picture())

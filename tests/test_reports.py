@@ -1,0 +1,382 @@
+"""The label report: what it ranks by, what it says, and that the page works in a browser."""
+
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import blobs, compiled, schedule
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import valen_tf as vt
+from valen_tf.cli.main import main
+from valen_tf.data.answers import Answers
+from valen_tf.data.corrections import corrected, read_corrections
+from valen_tf.reports import agreement, opinions, page
+from valen_tf.reports.evidence import gather
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+NAMES = ["</script><script>window.broken = 1</script>", "<img src=x onerror='broken=1'>", "=2+2"]
+
+
+def named(dataset, names=NAMES):
+    return vt.PartialLabelDataset(
+        dataset.features, dataset.candidates, dataset.labels, class_names=names
+    )
+
+
+def with_misses(num_examples=300, every=10):
+    """Clusters of which every tenth set lacks the true label and names another class."""
+    data = blobs(num_examples, spread=0.3, flip=0.3)
+    candidates = data.candidates.copy()
+    missed = np.arange(num_examples) % every == 0
+    candidates[missed] = np.eye(3, dtype=np.uint8)[(data.labels[missed] + 1) % 3]
+    return vt.PartialLabelDataset(data.features, candidates, data.labels), missed
+
+
+# -- the order ----------------------------------------------------------------------------------------
+
+
+def test_the_example_itself_has_no_say_in_the_opinion_of_the_others():
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(40, 3)).astype("float32"), rng.dirichlet(np.ones(4), 40)
+    predictions = opinions.left_one_out(inputs, targets, penalty=2.0)
+    targets[7] = [1, 0, 0, 0]
+    changed = opinions.left_one_out(inputs, targets, penalty=2.0)
+    assert np.allclose(predictions[7], changed[7], atol=1e-5)
+    assert not np.allclose(predictions[8], changed[8], atol=1e-5)
+
+
+@pytest.mark.parametrize("width", [200, 3000])
+def test_neighbors_of_wide_features_are_those_of_their_principal_components(width):
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(80, 5))
+    wide = (hidden @ rng.normal(size=(5, width))).astype("float32")
+    components = opinions.searched(wide - wide.mean(axis=0))
+    assert components.shape == (80, min(64, components.shape[1]))
+    near, far = (
+        np.linalg.norm(values[:, None] - values[None], axis=2)
+        for values in (components, wide / wide.std())
+    )
+    apart = np.triu_indices(80, 1)
+    assert np.corrcoef(near[apart], far[apart])[0, 1] > 0.99
+
+
+def test_sets_that_miss_the_truth_are_found_without_a_true_label():
+    data, missed = with_misses()
+    unlabeled = vt.PartialLabelDataset(data.features, data.candidates)
+    model = vt.methods.PLKNN().fit(unlabeled)
+    evidence = gather(model, unlabeled)
+    first = np.argsort(-evidence.missing_truth, kind="stable")[: missed.sum()]
+    assert missed[first].mean() > 0.9
+    found = evidence.reasons[:, 0]
+    assert (evidence.suggested[found] == data.labels[found]).mean() > 0.95
+    labeled = gather(vt.methods.PLKNN().fit(data), data)
+    assert (labeled.order == evidence.order).all()
+
+
+def test_the_first_labels_hold_more_wrong_ones_than_chance(real_data):
+    train, _ = vt.datasets.load("lost", real_data / "realworld").folds(5)[0]
+    model = make_pipeline(StandardScaler(), vt.methods.PLLE()).fit(train.features, train.candidates)
+    evidence = gather(model, train)
+    wrong = evidence.recovered != train.labels
+    assert wrong[evidence.order[: len(wrong) // 10]].mean() > 2 * wrong.mean()
+
+
+def test_nearly_equal_examples_with_disjoint_sets_are_named():
+    data = blobs(60)
+    features, candidates = data.features.copy(), data.candidates.copy()
+    features[1] = features[0] + 1e-5
+    candidates[0], candidates[1] = [1, 0, 0], [0, 1, 1]
+    data = vt.PartialLabelDataset(features, candidates)
+    frame = vt.label_frame(vt.methods.PLKNN().fit(data), data).set_index("row")
+    twins = frame["reasons"].str.contains("contradictory twins")
+    assert twins[[0, 1]].all() and twins.sum() == 2
+
+
+# -- the frame ----------------------------------------------------------------------------------------
+
+
+def test_the_frame_tells_of_every_training_example_once(tmp_path):
+    data = named(blobs(90))
+    model = compiled(vt.Valen, data)
+    model.fit(data, epochs=4, verbose=0, callbacks=schedule())
+    frame = vt.label_frame(model, data)
+    assert frame["place"].tolist() == list(range(1, 91))
+    assert sorted(frame["row"]) == list(range(90))
+    by_row = frame.sort_values("row")
+    recovered = model.label_distributions()
+    assert np.allclose(by_row["certainty"], recovered.max(axis=1))
+    assert (by_row["recovered"] == np.array(NAMES)[recovered.argmax(axis=1)]).all()
+    assert frame["mutual_information"].between(0, np.log(3)).all()
+    assert (frame["posterior_entropy"] >= frame["mutual_information"]).all()
+    vt.reports.write_frame(frame, tmp_path / "labels.csv")
+    assert "'=2+2" in set(pd.read_csv(tmp_path / "labels.csv")["recovered"])
+    with pytest.raises(ValueError, match="must be the training part"):
+        vt.label_frame(model, blobs(91))
+
+
+def test_mutual_information_is_that_of_samples():
+    rng = np.random.default_rng(0)
+    concentration = np.array([[0.4, 2.0, 1.1]])
+    samples = rng.dirichlet(concentration[0], 40_000)
+    entropies = -(samples * np.log(np.maximum(samples, 1e-300))).sum(axis=1)
+    entropy, information = vt.reports.posterior_uncertainty(concentration)
+    error = entropies.std() / np.sqrt(len(entropies))
+    assert abs(entropy[0] - information[0] - entropies.mean()) < 4 * error
+
+
+def test_krippendorffs_alpha_is_that_of_the_textbook():
+    # The example with gaps of Krippendorff (2011), Computing Krippendorff's Alpha-Reliability.
+    said = {
+        "A": [0, 0, 0, 0, 0, 3, 4, 1, 2, 1, 1, 3, 3, 0, 3],
+        "B": [1, 0, 2, 1, 3, 3, 4, 3, 0, 0, 0, 0, 0, 0, 0],
+        "C": [0, 0, 2, 1, 3, 4, 4, 0, 2, 1, 1, 3, 3, 0, 4],
+    }
+    rows = [(i, a, v - 1) for a, who in enumerate(said) for i, v in enumerate(said[who]) if v]
+    example, annotator, label = np.array(rows).T
+    answers = Answers(example, annotator, label, num_examples=15, num_classes=4)
+    assert vt.reports.krippendorff_alpha(answers) == pytest.approx(0.691, abs=5e-4)
+    assert "tentative" in agreement.words(0.691)
+    alone = Answers([0, 1], [0, 0], [0, 1], num_examples=2, num_classes=2)
+    assert np.isnan(vt.reports.krippendorff_alpha(alone))
+
+
+# -- corrections --------------------------------------------------------------------------------------
+
+
+def test_corrections_take_the_place_of_candidate_sets(tmp_path):
+    data = named(blobs(30)).take(slice(10, 30))
+    path = tmp_path / "corrections.csv"
+    path.write_text("row,label\n12,'=2+2\n3,'=2+2\n")
+    changed = corrected(data, read_corrections(path))
+    assert changed.candidates[2].tolist() == [0, 0, 1]  # row 12; row 3 is in another part
+    assert (np.delete(changed.candidates, 2, 0) == np.delete(data.candidates, 2, 0)).all()
+
+
+def test_corrections_outweigh_the_answers_of_people():
+    answers = Answers([0, 0, 0, 1], [0, 1, 2, 0], [1, 1, 1, 2], num_examples=2, num_classes=3)
+    data = vt.PartialLabelDataset([[0.0], [1.0]], answers.sets(), answers=answers)
+    posterior, _ = corrected(data, {0: "2"}).answers.dawid_skene()
+    assert posterior[0].argmax() == 2 and posterior[0, 2] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("row,name\n1,a\n", "must have a column 'label'"),
+        ("row,label\nx,0\n", "whole numbers from 0 on"),
+        ("row,label\n1,0\n1,1\n", "name a row once"),
+        ("row,label\n1,\n", "must be filled"),
+        ("row,label\n1,zebra\n", "must be classes of the data"),
+    ],
+)
+def test_corrections_that_mean_nothing_are_refused(tmp_path, text, message):
+    path = tmp_path / "corrections.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        corrected(blobs(5), read_corrections(path), path)
+
+
+# -- the page -----------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_examples_stay_under_five_megabytes(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 20, 10_000)
+    features = np.eye(20)[labels] + rng.normal(size=(10_000, 20))
+    data = vt.PartialLabelDataset(features, vt.candidates.uniform(labels, 20, seed=0))
+
+    class Known(vt.methods.PLKNN):
+        """Recovers at random, so that the page's size is what is measured."""
+
+        def decision_function(self, X):
+            return rng.normal(size=(len(X), 20))
+
+        predict_proba = None
+
+    model = Known()
+    del Known.predict_proba
+    model.label_distributions_ = rng.dirichlet(np.full(20, 0.3), 10_000) * data.candidates + 1e-9
+    written = vt.report(model, data, tmp_path / "report.html")
+    assert 1e5 < written.stat().st_size < 5e6
+
+
+def test_the_page_loads_nothing_and_runs_its_own_script_alone(tmp_path):
+    data = named(blobs(60))
+    text = vt.report(
+        vt.methods.PLKNN().fit(data), data, tmp_path / "r.html", title=NAMES[0]
+    ).read_text()
+    assert "http:" not in text.replace("http://www.w3.org/2000/svg", "") and "https:" not in text
+    assert text.count("<script") == 2 and text.count("</script>") == 2
+    assert "default-src 'none'" in text
+    content = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert content["classes"] == NAMES and content["title"] == NAMES[0]
+    script = (pathlib.Path(page.__file__).parent / "page.js").read_text()
+    assert "innerHTML" not in script and "insertAdjacentHTML" not in script
+
+
+def test_what_cannot_be_reported_is_refused(tmp_path):
+    data = blobs(30)
+    model = vt.methods.PLKNN().fit(data)
+    with pytest.raises(ValueError, match="must end in .html"):
+        vt.report(model, data, tmp_path / "report.pdf")
+    with pytest.raises(ValueError, match="`dataset` must be a `PartialLabelDataset`"):
+        vt.report(model, data.features, tmp_path / "report.html")
+    with pytest.raises(ValueError, match="`details` must have a text for each of 30"):
+        vt.report(model, data, tmp_path / "report.html", details=["a"])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Headless Chromium, where the system has it."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    profile, downloads = (str(tmp_path_factory.mktemp(name)) for name in ("profile", "downloads"))
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"):
+        options.add_argument(f"--{argument}")
+    for argument in ("background-networking", "component-update", "sync"):
+        options.add_argument(f"--disable-{argument}")
+    options.add_argument(f"--user-data-dir={profile}")
+    options.add_argument("--window-size=1280,1600")
+    options.add_experimental_option("prefs", {"download.default_directory": downloads})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chromium = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    chromium.downloads = pathlib.Path(downloads)
+    yield chromium
+    chromium.quit()
+
+
+def wait(condition, seconds=10):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(None, seconds, poll_frequency=0.05).until(lambda _: condition())
+
+
+def test_the_page_works_in_a_browser(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select
+
+    data, missed = with_misses(200)
+    images = np.kron(np.eye(3)[data.labels].reshape(-1, 3, 1), np.ones((3, 9)))  # [examples, 9, 9]
+    images = (200 * images + 20 * data.features[:, :1, None] ** 2).clip(0, 255).astype(np.uint8)
+    answers = Answers(
+        np.repeat(np.arange(200), 2),
+        np.tile([0, 1], 200),
+        np.stack([data.labels, data.candidates.argmax(axis=1)], axis=1).ravel(),
+        num_examples=200,
+        num_classes=3,
+        annotators=("<b>ann</b>", "bob"),
+    )
+    shown = vt.PartialLabelDataset(
+        images, data.candidates, data.labels, class_names=NAMES, answers=answers
+    )
+    written = vt.report(
+        vt.methods.PLKNN().fit(shown),
+        shown,
+        tmp_path / "report.html",
+        title="Blobs & <b>co</b>",
+        details=[f"text number {number}" for number in range(200)],
+        history={"loss": [3.0, 2.0, 1.5]},
+        held_out=shown.revealed(),
+    )
+    browser.get(written.as_uri())
+
+    def all_of(selector):
+        return browser.find_elements("css selector", selector)
+
+    def one(selector):
+        return browser.find_element("css selector", selector)
+
+    assert one("h1").text == "Blobs & <b>co</b>"
+    assert len(all_of("#labels tbody tr")) == 40  # of 200: rows are made when they are shown
+    assert all(image.get_property("naturalWidth") == 9 for image in all_of("#labels img"))
+    for section in ("list", "classes", "annotators", "calibration", "training", "reading"):
+        assert one(f"#{section}").is_displayed(), section
+
+    # Filter, search, sort, turn the page.
+    Select(one("#reason")).select_by_value("any")
+    count = int(one("#count").text.split()[0])
+    assert 0 < count < 200 and len(all_of("#labels tbody tr")) == min(count, 40)
+    assert all(cell.text for cell in all_of("#labels tbody td:nth-child(6)"))  # each has a reason
+    one("#reset").click()
+    one("#search").send_keys("number 137")
+    wait(lambda: one("#count").text.startswith("1 of 200"))
+    assert "text number 137" in one("#labels tbody").text
+    one("#reset").click()
+    one("th[data-order=row] button").click()
+    rows = [int(cell.text) for cell in all_of("#labels tbody td:nth-child(2)")]
+    assert rows == list(range(40))
+    assert one("th[data-order=row]").get_attribute("aria-sort") == "ascending"
+    one("th[data-order=row] button").click()
+    assert one("#labels tbody td:nth-child(2)").text == "199"
+    one("#next").click()
+    assert one("#page").text == "Page 2 of 5"
+    one("#reset").click()
+
+    # Details, by keyboard; a correction; its file.
+    opener = one("#labels tbody button")
+    opener.send_keys(Keys.ENTER)
+    assert "Most similar examples" in one("tr.more").text
+    assert browser.switch_to.active_element.get_attribute("aria-expanded") == "true"
+    row = one("#labels tbody td:nth-child(2)").text
+    Select(one("tr.more select")).select_by_visible_text("=2+2")
+    assert one("#picked").text == "1 correction ticked"
+    all_of("#labels tbody input[type=checkbox]")[1].send_keys(Keys.SPACE)
+    assert one("#picked").text == "2 corrections ticked"
+    one("#download").click()
+    file = browser.downloads / "corrections.csv"
+    wait(file.exists)
+    assert f"{row},'=2+2\n" in file.read_text()
+    told = read_corrections(file)
+    assert len(told) == 2 and told[int(row)] == "=2+2"
+    assert corrected(shown, told).candidates.sum() <= shown.candidates.sum()
+
+    # Both colors; nothing of the user's ran; every control has a name.
+    before = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    one("#theme").click()
+    after = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert before != after
+    assert browser.execute_script("return window.broken === undefined")
+    assert not [image for image in all_of("img") if image.get_attribute("src")[:5] != "data:"]
+    for control in all_of("button, select, input"):
+        assert control.accessible_name, control.get_attribute("outerHTML")
+    assert browser.get_log("browser") == []
+
+
+def test_a_run_ends_with_its_report_and_trains_with_the_corrections(tmp_path, capsys):
+    data = with_misses(80)[0]
+    names = np.array(["ant", "bee", "cat"])
+    frame = pd.DataFrame(data.features, columns=["x", "y", "z"])
+    frame["labels"] = ["|".join(names[row]) for row in data.candidates.astype(bool)]
+    frame["note"] = 1.0
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    command = ["train", "--csv", str(tmp_path / "mine.csv"), "data.candidates=labels"]
+    command += ["training.epochs=2", "network.name=linear", "ablation=false", "--method", "proden"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    assert str(tmp_path / "run" / "report.html") in capsys.readouterr().out
+    content = (tmp_path / "run" / "report.html").read_text()
+    assert '"columns":["x","y","z","note"]' in content
+    (tmp_path / "run" / "report.html").unlink()
+    options = ["--output", str(tmp_path / "page.html"), "--frame", str(tmp_path / "labels.parquet")]
+    assert main(["report", str(tmp_path / "run"), *options]) == 0
+    labels = pd.read_parquet(tmp_path / "labels.parquet")
+    assert (tmp_path / "page.html").read_text() == content
+
+    row = int(labels["row"].iloc[0])
+    (tmp_path / "right.csv").write_text(f"row,label\n{row},cat\n")
+    changed = [*command, f"data.corrections={tmp_path / 'right.csv'}"]
+    assert main([*changed, "--out", str(tmp_path / "again")]) == 0
+    kept = pd.read_csv(tmp_path / "again" / "label_distributions.csv").set_index("row")
+    assert kept.loc[row, "candidates"] == "cat"
+    (tmp_path / "right.csv").write_text(f"row,label\n{row},ant\n")
+    assert main([*changed, "--out", str(tmp_path / "again")]) == 2
+    assert "are not those that the run" in capsys.readouterr().err
