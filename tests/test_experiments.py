@@ -441,7 +441,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path, capsys):
         (["train", "training.optimizer=lion"], "`optimizer` must be one of sgd, adam"),
         (
             ["train", "--method", "proden", "settings.momentum=0.5"],
-            "Unknown key 'momentum' in `settings`; proden takes none",
+            "Unknown key 'momentum' in `settings`; proden takes coverage",
         ),
         (["train", "network.hidden_units=null"], "`network.hidden_units` must be widths"),
         (["train", "network.name=resnet"], "`name` must be one of linear, mlp"),
