@@ -244,10 +244,10 @@ def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.
     return tf.cast(log_normalizers + tilt, concentration.dtype)
 
 
-def kl(concentration: tf.Tensor, prior_concentration: tf.Tensor) -> tf.Tensor:
-    """KL divergence from the posterior to a prior with a concentration for every class.
+def kl(concentration: tf.Tensor, prior_concentration: float | tf.Tensor) -> tf.Tensor:
+    """KL divergence from the posterior to a prior, which may have a concentration for every class.
 
-    As `kl_to_symmetric`, which is the case of equal ones,
+    As `kl_to_symmetric`, which is the case of a number,
 
         logGamma(sum_j a_j) - sum_j logGamma(a_j) - logGamma(sum_j e_j) + sum_j logGamma(e_j)
             + sum_j (a_j - e_j) E_q[log d_j],
@@ -256,7 +256,7 @@ def kl(concentration: tf.Tensor, prior_concentration: tf.Tensor) -> tf.Tensor:
 
     Args:
         concentration: [batch, classes], positive.
-        prior_concentration: [batch, classes], positive.
+        prior_concentration: [batch, classes], positive, or a positive number.
 
     Returns:
         [batch], nonnegative up to rounding.
@@ -266,6 +266,8 @@ def kl(concentration: tf.Tensor, prior_concentration: tf.Tensor) -> tf.Tensor:
         >>> kl(posterior, tf.constant([[1.0, 1.0], [1.0, 3.0]])).numpy().round(4)
         array([0.1251, 0.    ], dtype=float32)
     """
+    if isinstance(prior_concentration, numbers.Real):
+        return kl_to_symmetric(concentration, prior_concentration)
     posterior = tf.cast(concentration, tf.float64)
     prior = tf.cast(prior_concentration, tf.float64)
     log_normalizers = _log_normalizer(prior) - _log_normalizer(posterior)  # [batch]

@@ -436,11 +436,12 @@ class Valen(LabelEnhancement):
         """The minimal loss in the warm-up; then R_V + lambda L_o - L_ELBO, each term [batch]."""
         if self.warming_up:
             return self.warm_up_terms(logits, index)
+        prior = self.prior(candidates)
         share = self.posteriors_share()
         concentration, adjacency = self.posterior(index)
         mean = dirichlet.mean(concentration)
         expected_log = dirichlet.expected_log(concentration)
-        divergence = self.divergence(concentration, candidates)
+        divergence = dirichlet.kl(concentration, prior)
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
         own = self.read("confidence", index)
@@ -465,18 +466,15 @@ class Valen(LabelEnhancement):
         self.write("label_weights", index, target)
         return terms
 
-    def divergence(self, concentration: tf.Tensor, known: tf.Tensor) -> tf.Tensor:
-        """KL(q(D | L, Phi, A) || p(D)) [batch], where people's answers, if there are any, inform the prior.
+    def prior(self, known: tf.Tensor) -> float | tf.Tensor:
+        """Concentration of p(D): the paper's epsilon, or what people's answers make of it [batch, classes].
 
         Args:
-            concentration: [batch, classes].
             known: What is known of the labels [batch, classes]: of answers, their likelihoods.
         """
         if self._answers is None:
-            return dirichlet.kl_to_symmetric(concentration, self.prior_concentration)
-        return dirichlet.kl(
-            concentration, dirichlet.informed_prior(known, self.prior_concentration)
-        )
+            return self.prior_concentration
+        return dirichlet.informed_prior(known, self.prior_concentration)
 
     def posteriors_share(self) -> tf.Tensor:
         """How much of the classifier's target is the posterior's opinion, by the trust in the neighbors.

@@ -133,7 +133,7 @@ class ValenPaper(Valen):
             "compatibility": self.compatibility_weight * compatibility,
             "label_reconstruction": labels,
             "graph_reconstruction": graph_error,
-            "kl": self.divergence(concentration, candidates),
+            "kl": dirichlet.kl(concentration, self.prior(candidates)),
         }
 
     def rebuild_graph(self) -> None:
