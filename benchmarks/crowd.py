@@ -64,22 +64,11 @@ def music(folder):
     return Crowd(*songs.standardized(test))
 
 
-def made_up(labels, num_classes, accuracies, *, votes, seed):
-    """Answers of annotators who err at random."""
-    rng = np.random.default_rng(seed)
-    who = np.stack([rng.permutation(len(accuracies))[:votes] for _ in labels])
-    wrong = (labels[:, None] + rng.integers(1, num_classes, size=who.shape)) % num_classes
-    said = np.where(rng.random(who.shape) < accuracies[who], labels[:, None], wrong)
-    rows = np.repeat(np.arange(len(labels)), votes)
-    names = range(len(accuracies))
-    return Answers(rows, who.ravel(), said.ravel(), len(labels), num_classes, annotators=names)
-
-
 def simulated(data):
     """A named set with twelve made-up annotators, five answers an example."""
     data = dataclasses.replace(data, features=data.features.reshape(len(data), -1))
     accuracies = np.random.default_rng(0).uniform(0.2, 0.9, 12)
-    said = made_up(data.labels, data.num_classes, accuracies, votes=5, seed=0)
+    said = vt.data.answers.simulated(data.labels, data.num_classes, accuracies, votes=5, seed=0)
     data = vt.PartialLabelDataset.from_answers(data.features, said, labels=data.labels)
     train, test = data.split(0.2, seed=0)
     return Crowd(*train.standardized(test))

@@ -89,6 +89,21 @@ def test_a_users_own_rates_are_left_alone_unless_a_cooldown_is_asked_for():
     np.testing.assert_allclose(rates(model, 6)[0], [0.1] * 4 + [0.05] * 2)
 
 
+def test_an_interrupted_epoch_leaves_the_whole_rates():
+    model = vt.Valen(vt.networks.linear((3,), 3))
+    model.compile()
+
+    class Stop(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            if self.model.epochs_trained == 9:
+                assert float(self.model.optimizer.learning_rate) < 1e-2
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rates(model, callbacks=[Stop()])
+    np.testing.assert_allclose([float(u.optimizer.learning_rate) for u in model.updates], 1e-2)
+
+
 def test_the_methods_of_constant_rates_keep_them():
     for method in (vt.ValenPaper, vt.methods.ValenAuthors, vt.methods.Proden):
         model = method(vt.networks.linear((3,), 3))

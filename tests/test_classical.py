@@ -241,6 +241,8 @@ def test_plknn_with_duplicates_and_with_one_neighbor():
     same = np.zeros((6, 2))
     model = baselines.PLKNN(num_neighbors=3).fit(same, np.eye(2)[[0] * 6].astype(int))
     np.testing.assert_array_equal(model.predict_proba(same), [[1, 0]] * 6)
+    with pytest.raises(ValueError, match="`features` must be finite and of a length.*row 1"):
+        baselines.PLKNN(num_neighbors=2).fit([[0.0], [1.0]] * 4, [0, 1] * 4).predict([[1], [1e20]])
     one = baselines.PLKNN(num_neighbors=1).fit([[0.0], [1.0], [5.0]], [0, 1, 1])
     np.testing.assert_array_equal(one.predict([[0.4], [0.6]]), [0, 1])
 

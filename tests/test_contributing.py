@@ -7,9 +7,13 @@ import pathlib
 import re
 import sys
 
+import bad_inputs
 import numpy as np
 import pandas
 import pytest
+import tensorflow as tf
+import test_architecture
+import test_hints
 from conftest import blobs, cell, compiled
 
 import valen_tf as vt
@@ -65,6 +69,28 @@ def test_a_method_from_outside_is_trained_tuned_saved_loaded_exported_and_tabula
     assert "| Sharpened |" in page
 
 
+def test_the_method_of_the_recipe_keeps_the_rules_of_the_house(sharpened, tmp_path, monkeypatch):
+    path = tmp_path / "my_methods.py"
+    floor = test_architecture.floor_of("methods.sharpened")
+    assert all(
+        test_architecture.floor_of(other) < floor for other in test_architecture.imports(path)
+    )
+    monkeypatch.setitem(test_hints.MODULES, "methods.sharpened", path)
+    assert list(test_hints.without_hints("methods.sharpened")) == []
+    vt.methods.import_method(sharpened)
+    method = vt.methods.find("sharpened")
+    assert set(bad_inputs.arguments_of(method)) <= {*method.rules, "embedding"}
+    # The command of the recipe brings the README up to date.
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- methods -->\nold\n<!-- end -->\nafter\n")
+    assert cli.main(["methods", "--page", str(page)]) == 0
+    table = vt.methods.markdown()
+    assert page.read_text() == f"before\n<!-- methods -->\n{table}\n<!-- end -->\nafter\n"
+    page.write_text("without marks")
+    assert cli.main(["methods", "--page", str(page)]) == 2
+    assert page.read_text() == "without marks"
+
+
 def test_no_config_makes_a_module_be_imported(sharpened, capsys):
     for method in (sharpened, "sharpened"):
         assert cli.main(["train", f"method={method}", "--out", "run"]) == 2
@@ -118,6 +144,10 @@ def test_former_modules_are_found(name):
         (lambda x: x, "must return a dict of terms"),
         (lambda x: {"other": x}, "which are classification. Received: 'other'"),
         (lambda x: {"classification": x[0]}, "one value per example.*'classification' of shape"),
+        (
+            lambda x: {"classification": tf.reduce_mean(x, keepdims=True)},
+            r"one value per example.*'classification' of shape \(1,\)",
+        ),
     ],
 )
 def test_terms_that_no_step_can_use_are_refused(terms, message):

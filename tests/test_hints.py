@@ -11,7 +11,7 @@ import valen_tf as vt
 
 PACKAGE = pathlib.Path(vt.__file__).parent
 # Rooms that nobody reaches by `vt`, or for their words alone.
-INSIDE = ("checks", "replicas", "cli", "papers", "model.gate", "data.sets.builders")
+INSIDE = ("checks", "model.replicas", "cli", "papers", "model.gate", "data.sets.builders")
 INSIDE += ("data.files", "data.harmless", "data.locks")
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

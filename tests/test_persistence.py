@@ -123,6 +123,14 @@ def test_a_resumed_run_ends_with_the_same_numbers(stop, tmp_path):
     resumes_to_the_same_numbers(vt.Valen, 7, stop, tmp_path)
 
 
+def test_a_run_that_stops_in_its_cooldown_resumes_to_the_same_numbers(tmp_path, monkeypatch):
+    class CoolingDown(vt.Valen):
+        def compile(self, *args, **kwargs):
+            super().compile(*args, cooldown=0.6, **kwargs)
+
+    resumes_to_the_same_numbers(CoolingDown, 7, StopAfter(4, batch=1), tmp_path)
+
+
 def test_a_graph_that_starts_from_the_previous_one_resumes_to_the_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT_LIMIT", 10)  # as if 70 examples were many
     starts = []

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import blobs, compiled, drawn, edges, schedule
+from conftest import METHODS, blobs, compiled, drawn, edges, schedule
 from scipy.special import digamma, gammaln
 from spektral.utils.sparse import sp_matrix_to_sp_tensor
 
@@ -452,6 +452,20 @@ def test_a_step_that_ends_in_nan_is_found_before_anything_is_saved(tmp_path):
     assert not (tmp_path / "state.npz").exists()
 
 
+def test_broken_statistics_of_batch_normalization_are_found_as_well():
+    dataset = blobs(30)
+    layers = [keras.Input((3,)), keras.layers.BatchNormalization(), keras.layers.Dense(3)]
+    model = compiled(vt.methods.Proden, dataset, network=keras.Sequential(layers))
+
+    class Break(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            mean = self.model.classifier.layers[0].moving_mean
+            mean.assign(mean * np.nan)
+
+    with pytest.raises(FloatingPointError, match="moving_mean became NaN"):
+        model.fit(dataset.batches(30), callbacks=Break(), verbose=0)
+
+
 def test_a_feature_too_large_for_distances_is_refused():
     dataset = blobs(30)
     features = dataset.features.copy()
@@ -474,6 +488,17 @@ def test_half_precision_trains(policy, logits):
     model.fit(dataset.batches(30), epochs=12, callbacks=schedule(), verbose=0)
     assert model.evaluate(dataset.revealed(), verbose=0, return_dict=True)["accuracy"] > 0.95
     assert hasattr(model.optimizer, "dynamic_scale") == (policy == "mixed_float16")
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m is not vt.Valen])
+def test_every_method_trains_in_half_precision(method, policy):
+    dataset = blobs(60)
+    layers = [keras.layers.Dense(width, dtype=policy) for width in (8, 3)]
+    network = keras.Sequential([keras.Input((3,)), layers[0], keras.layers.ReLU(), layers[1]])
+    model = compiled(method, dataset, network=network, rate=0.01, eager=True)
+    history = model.fit(dataset.batches(30), epochs=4, verbose=0).history
+    assert np.isfinite(history["loss"]).all() and history["loss"][-1] < history["loss"][0]
 
 
 @pytest.mark.parametrize("policy", ["float64", "float16", "bfloat16"])

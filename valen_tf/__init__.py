@@ -47,7 +47,14 @@ _FORMER = {  # names that modules inside of rooms have had before
     "model.classifier": "model.keras_hooks",
     "model.enhancement": "methods.valen",
     "model.state": "model.memory",
+    "datasets.files": "data.files",
+    "export.graph": "export.signatures",
+    "experiments.models": "runs.building",
+    "experiments.run": "runs.running",
 }
+_OF_THE_PAPER = ("charts", "figures", "gallery", "grid", "paper", "plotting", "ranks", "recording")
+_OF_THE_PAPER += ("records", "reproduce", "results", "tables", "typeset")
+_FORMER |= {f"experiments.{name}": f"papers.valen2021.{name}" for name in _OF_THE_PAPER}
 _OBJECTS = {
     "PartialLabelDataset": "data",
     "PartialLabelModel": "model.base",

@@ -78,8 +78,8 @@ class Epochs(keras.callbacks.Callback):
         # The logs are of the losses before each step: they know nothing of what the last one did.
         broken = broken or [
             variable.path
-            for variable in self.model.trainable_variables
-            if not tf.reduce_all(tf.math.is_finite(variable))
+            for variable in self.model.weights
+            if "float" in variable.dtype and not tf.reduce_all(tf.math.is_finite(variable))
         ]
         if broken and self.raise_on_nan:
             raise FloatingPointError(
@@ -162,11 +162,11 @@ class Cooldown(keras.callbacks.Callback):
     def __init__(self, share: float = 0.2) -> None:
         super().__init__()
         self.share = MOMENTUM("share", share)
+        self._constant = []
 
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
         """Lowers the rates."""
         epochs = self.params["epochs"]
-        self._constant = []
         if epochs - epoch >= self.share * epochs:
             return
         left = (epochs - epoch) / (self.share * epochs)
@@ -182,8 +182,13 @@ class Cooldown(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         """Puts the constant rates back."""
+        self.put_back()
+
+    def put_back(self) -> None:
+        """Puts the constant rates back, also where an epoch was interrupted."""
         for optimizer, rate in self._constant:
             optimizer.learning_rate = rate
+        self._constant = []
 
 
 def _check_enhances(callback):

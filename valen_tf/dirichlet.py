@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from valen_tf import replicas
+from valen_tf.model import replicas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

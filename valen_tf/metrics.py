@@ -250,8 +250,29 @@ class ApproximatedAccuracy(keras.metrics.MeanMetricWrapper):
         return {"name": self.name, "dtype": self.dtype}
 
 
+class _OfBatches(keras.metrics.Metric):
+    """A metric of confidences and probabilities; `add_batch` takes them with the examples' weights."""
+
+    def update_state(
+        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
+    ) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: [batch, classes], confidence; zero outside the candidates.
+            y_pred: [batch, classes], class probabilities.
+            sample_weight: [batch] or None.
+        """
+        y_true = ops.convert_to_tensor(y_true, dtype=self.dtype)
+        y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
+        weight = ops.ones_like(y_pred[:, 0])
+        if sample_weight is not None:
+            weight = ops.cast(sample_weight, self.dtype)
+        self.add_batch(y_true, y_pred, weight)
+
+
 @keras.saving.register_keras_serializable(package="valen_tf")
-class EstimatedAccuracy(keras.metrics.Metric):
+class EstimatedAccuracy(_OfBatches):
     """The accuracy that hits of candidate sets suggest, as `estimated_accuracy`; the accuracy on labels.
 
     A criterion for model selection that needs no true labels.
@@ -273,24 +294,11 @@ class EstimatedAccuracy(keras.metrics.Metric):
         self._direction = "up"
         self.sums = self.add_variable(shape=(3,), initializer="zeros", name="sums")
 
-    def update_state(
-        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
-    ) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: [batch, classes], confidence; zero outside the candidates.
-            y_pred: [batch, classes], class probabilities.
-            sample_weight: [batch] or None.
-        """
-        y_true = ops.convert_to_tensor(y_true, dtype=self.dtype)
-        y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
+    def add_batch(self, y_true: tf.Tensor, y_pred: tf.Tensor, weight: tf.Tensor) -> None:
+        """Counts hits by the first and by the first two guesses."""
         hit = covered(y_true, y_pred)  # [batch]
         first = ops.one_hot(ops.argmax(y_pred, axis=-1), y_pred.shape[-1], dtype=self.dtype)
         second = covered(y_true, y_pred - 2 * first)
-        weight = (
-            ops.ones_like(hit) if sample_weight is None else ops.cast(sample_weight, self.dtype)
-        )
         parts = [weight * hit, weight * hit * second, weight]
         self.sums.assign_add(ops.stack([ops.sum(part) for part in parts]))
 
@@ -306,7 +314,7 @@ class EstimatedAccuracy(keras.metrics.Metric):
 
 
 @keras.saving.register_keras_serializable(package="valen_tf")
-class ExpectedCalibrationError(keras.metrics.Metric):
+class ExpectedCalibrationError(_OfBatches):
     """Mean gap between the top probability and how often the prediction is a candidate.
 
     Examples are binned by their top probability into intervals ((b - 1) / bins, b / bins]; the
@@ -338,22 +346,9 @@ class ExpectedCalibrationError(keras.metrics.Metric):
         self.gap = self.add_variable(shape=(bins,), initializer="zeros", name="gap")
         self.total = self.add_variable(shape=(), initializer="zeros", name="total")
 
-    def update_state(
-        self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: tf.Tensor | None = None
-    ) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: [batch, classes], confidence; zero outside the candidates.
-            y_pred: [batch, classes], class probabilities.
-            sample_weight: [batch] or None.
-        """
-        y_true = ops.convert_to_tensor(y_true, dtype=self.dtype)
-        y_pred = ops.convert_to_tensor(y_pred, dtype=self.dtype)
+    def add_batch(self, y_true: tf.Tensor, y_pred: tf.Tensor, weight: tf.Tensor) -> None:
+        """Adds up, in each interval, by how much hits and top probabilities differ."""
         top = ops.max(y_pred, axis=-1)  # [batch]
-        weight = (
-            ops.ones_like(top) if sample_weight is None else ops.cast(sample_weight, self.dtype)
-        )
         interval = ops.cast(ops.ceil(top * self.bins), "int32") - 1  # [batch]
         interval = ops.clip(interval, 0, self.bins - 1)
         surplus = weight * (covered(y_true, y_pred) - top)  # [batch]

@@ -38,6 +38,15 @@ def add(commands):
     )
     check.set_defaults(run=_data_check)
 
+    example = data_commands.add_parser(
+        "example",
+        help="write small tables to try the commands on",
+        description="Writes flowers.csv, irises with a column of candidates, and digits.csv with "
+        "answers.csv, images and what a made-up crowd of twelve takes them for.",
+    )
+    example.add_argument("folder", nargs="?", default=".", help="where to (default: here)")
+    example.set_defaults(run=_data_example)
+
     card = data_commands.add_parser("card", help="print the data card, in Markdown")
     card.add_argument(
         "--data-dir", nargs="+", default=[], metavar="DIR", help="folders with the public files"
@@ -190,6 +199,14 @@ def _check_table(words):
         raise ValueError(
             f"{files[0]} has {len(found.errors)} mistakes that cannot be meant; see above"
         )
+
+
+def _data_example(options):
+    from valen_tf.data.harmless import printable
+    from valen_tf.data.sets import examples
+
+    for path in examples.write(options.folder):
+        print(printable(str(path)))
 
 
 def _data_card(options):

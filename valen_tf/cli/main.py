@@ -283,7 +283,10 @@ def _parser():
     results.set_defaults(run=_results)
 
     listing = commands.add_parser("methods", help="the methods, and when to choose which")
-    listing.set_defaults(run=lambda options: print(methods.markdown()))
+    listing.add_argument(
+        "--page", metavar="FILE", help="page whose table of the methods to renew, such as README.md"
+    )
+    listing.set_defaults(run=_methods)
 
     config = commands.add_parser(
         "config",
@@ -492,6 +495,15 @@ def _range(text):
     if not (equals and colon and numbers):
         raise ValueError(f"`--space` takes KEY=LOW:HIGH. Received: {text!r}")
     return key, tuple(numbers)
+
+
+def _methods(options):
+    if options.page is None:
+        print(methods.markdown())
+        return
+    from valen_tf.data import files
+
+    files.renew(options.page, "<!-- methods -->", "<!-- end -->", methods.markdown())
 
 
 def _reproduce(options):

@@ -557,6 +557,40 @@ def from_counts(counts: ArrayLike) -> Answers:
     )
 
 
+def simulated(
+    labels: ArrayLike, num_classes: int, accuracies: ArrayLike, *, votes: int, seed: int
+) -> Answers:
+    """A made-up crowd, to experiment: each annotator errs at random, equally often on every class.
+
+    Args:
+        labels: True labels, integers [examples].
+        num_classes: Number of classes.
+        accuracies: How often each annotator is right, in [0, 1].
+        votes: How many of the annotators answer an example, drawn for every example.
+        seed: Seed of who answers and of what they say.
+
+    Returns:
+        The answers.
+
+    Example:
+        >>> simulated([0, 1, 2], 3, [1.0, 1.0], votes=2, seed=0).majority()
+        array([0, 1, 2])
+    """
+    labels, accuracies = np.asarray(labels), np.asarray(accuracies, np.float64)
+    right = accuracies.ndim == 1 and ((accuracies >= 0) & (accuracies <= 1)).all()
+    require(right, "`accuracies` must be a list of numbers in [0, 1]", accuracies)
+    rule = f"`votes` must be a whole number from 1 to {len(accuracies)}, the number of annotators"
+    require(votes in range(1, len(accuracies) + 1), rule, votes)
+    require(num_classes >= 2, "`num_classes` must be at least 2", num_classes)
+    rng = np.random.default_rng(seed)
+    who = np.stack([rng.permutation(len(accuracies))[:votes] for _ in labels])
+    wrong = (labels[:, None] + rng.integers(1, num_classes, size=who.shape)) % num_classes
+    said = np.where(rng.random(who.shape) < accuracies[who], labels[:, None], wrong)
+    rows = np.repeat(np.arange(len(labels)), votes)
+    names = range(len(accuracies))
+    return Answers(rows, who.ravel(), said.ravel(), len(labels), num_classes, annotators=names)
+
+
 def _names(cell, separator):
     """The names in a cell: none in an empty one."""
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):

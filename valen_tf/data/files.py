@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 
+from valen_tf.checks import require
 from valen_tf.data import locks
 
 
@@ -45,6 +46,24 @@ def sync_all(folder):
     """As `sync`, for all that a folder holds."""
     for path in (*folder.rglob("*"), folder):
         sync(path)
+
+
+def renew(page, begin, end, text):
+    """Puts a text in the place of the one between two lines of a page that people write.
+
+    Args:
+        page: Path of the page.
+        begin: The line before the text, which the page has once.
+        end: The line after the text; the first one that follows counts.
+        text: The new text.
+    """
+    page = pathlib.Path(page)
+    before, found, rest = page.read_text(encoding="utf-8").partition(f"{begin}\n")
+    _, closed, after = rest.partition(end)
+    rule = f"The page must have the lines {begin} and {end} once, in this order"
+    require(found and closed and begin not in rest, rule, str(page))
+    renewed = f"{before}{begin}\n{text}\n{end}{after}"
+    write(page, lambda scratch: scratch.write_text(renewed, encoding="utf-8"))
 
 
 def write_arrays(path, arrays):

@@ -102,6 +102,32 @@ def nearest_neighbors(
     return search(embeddings, num_neighbors, seed=seed, exact=exact)[0]
 
 
+def neighbors_among(known: ArrayLike, new: ArrayLike, num_neighbors: int) -> np.ndarray:
+    """Indices of the known examples that are nearest to each of new ones, exactly, by Euclidean distance.
+
+    Args:
+        known: Array [examples, features].
+        new: Array [new examples, features].
+        num_neighbors: How many neighbors, at most the number of known examples.
+
+    Returns:
+        int64 array [new examples, num_neighbors].
+
+    Example:
+        >>> neighbors_among([[0.0], [1.0], [5.0]], [[4.0], [0.2]], 1).tolist()
+        [[2], [0]]
+    """
+    import faiss  # here, not above: it starts its own thread pool
+
+    with np.errstate(over="ignore"):  # refused below
+        known, new = (np.ascontiguousarray(each, np.float32) for each in (known, new))
+    _check_lengths(known, "known")
+    _check_lengths(new, "features")
+    index = faiss.IndexFlatL2(known.shape[1])
+    index.add(known)
+    return _checked(index.search(new, num_neighbors)[1], len(known))
+
+
 def _found(embeddings, num_neighbors, seed, exact, previous):
     num_examples = len(embeddings)
     if num_examples <= EXACT_LIMIT if exact is None else exact:
@@ -150,12 +176,16 @@ def _check(embeddings, num_neighbors):
             "example is not its own neighbor: use fewer neighbors or more data. "
             f"Received: num_neighbors={num_neighbors} with {num_examples} examples"
         )
+    _check_lengths(embeddings, "embeddings")
+
+
+def _check_lengths(embeddings, argument):
     # One number a row, no mask of the embeddings' size. A distance is at most the sum of two lengths.
     squares = np.einsum("ij,ij->i", embeddings, embeddings, dtype=np.float64)
     bad_rows = np.flatnonzero(~(squares < np.finfo(np.float32).max / 4))
     if bad_rows.size:
         raise ValueError(
-            "`embeddings` must be finite and of a length below 9e18, so that float32 can hold squared "
+            f"`{argument}` must be finite and of a length below 9e18, so that float32 can hold squared "
             "distances; training has diverged or the features are broken: scale or mend them. Received: "
             f"others in {bad_rows.size} rows, the first of them row {bad_rows[0]}"
         )

@@ -40,5 +40,5 @@ class RC(Proden):
         self, features: tf.Tensor, logits: tf.Tensor, candidates: tf.Tensor, index: tf.Tensor
     ) -> None:
         """The confidences of the updated classifier."""
-        updated = self.classifier(features, training=False)
+        updated = self.logits(features)
         super().remember(features, updated, candidates, index)

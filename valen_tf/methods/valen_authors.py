@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 from keras import layers
 
-from valen_tf import checks, dirichlet, losses, replicas
+from valen_tf import checks, dirichlet, losses
 from valen_tf.graph import convolution, neighbors
 from valen_tf.methods import register
 from valen_tf.methods.valen import LabelEnhancement
+from valen_tf.model import replicas
 
 
 @register(
@@ -124,7 +125,7 @@ class ValenAuthors(LabelEnhancement):
         """The code's six terms, each [batch]; the minimal loss in the warm-up."""
         if self.warming_up:
             return self.warm_up_terms(logits, index)
-        raw = replicas.forward(self.encoder, features)  # [batch, classes]
+        raw = tf.cast(replicas.forward(self.encoder, features), tf.float32)  # [batch, classes]
         distribution = self._sample(raw, candidates, index)
         stored = self.read("confidence", index)
         rebuilt = self.decoder(distribution)  # [batch, features]

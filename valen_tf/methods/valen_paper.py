@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import keras
 import tensorflow as tf
 
-from valen_tf import checks, dirichlet, losses, replicas
+from valen_tf import checks, dirichlet, losses
 from valen_tf.graph.convolution import GraphEncoder
 from valen_tf.methods import register
 from valen_tf.methods.valen import LAMBDA_AND_EPSILON, Valen, decoder
+from valen_tf.model import replicas
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,14 +12,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from valen_tf import checks, export, losses, replicas
-from valen_tf.callbacks import with_defaults
+from valen_tf import checks, export, losses
+from valen_tf.callbacks import Cooldown, with_defaults
 from valen_tf.data import batches, inputs
 from valen_tf.data import coverage as covering
 from valen_tf.data.dataset import PartialLabelDataset, as_dataset, as_learned, preparation_of
 from valen_tf.data.preparation import Preparation
 from valen_tf.graph import neighbors
-from valen_tf.model import memory, weighting
+from valen_tf.model import memory, replicas, weighting
 from valen_tf.model.front import front_of, named
 from valen_tf.model.keras_hooks import (
     KerasHooks,
@@ -164,7 +164,7 @@ class PartialLabelModel(KerasHooks):
         with tf.GradientTape() as tape:
             logits = self.logits(features, training=True)
             terms = self.objective(features, logits, known, index)
-            self.check_terms(terms)
+            self.check_terms(terms, index.shape[0])
             weights = self.weights_of(index, weights)
             if weights is not None:
                 terms = {name: weights * term for name, term in terms.items()}
@@ -245,8 +245,13 @@ class PartialLabelModel(KerasHooks):
                 group = [gradient / scale for gradient in group]
             update.optimizer.apply(group, update.variables)
 
-    def check_terms(self, terms: dict[str, tf.Tensor]) -> None:
-        """Refuses what `objective` gave, unless it has the form that the step relies on."""
+    def check_terms(self, terms: dict[str, tf.Tensor], batch: int | None = None) -> None:
+        """Refuses what `objective` gave, unless it has the form that the step relies on.
+
+        Args:
+            terms: What `objective` gave.
+            batch: Number of examples in the batch, where the trace knows it.
+        """
         method = type(self).__name__
         if not isinstance(terms, dict) or not terms:
             raise TypeError(
@@ -258,7 +263,7 @@ class PartialLabelModel(KerasHooks):
                     f"`objective` of {method} must return terms that its `term_names` declares, which are "
                     f"{', '.join(self.term_names)}. Received: {name!r}"
                 )
-            if term.shape.rank != 1:
+            if term.shape.rank != 1 or (term.shape[0] == 1 and batch != 1):
                 raise ValueError(
                     f"`objective` of {method} must give every term one value per example, shape (batch,). "
                     f"Received: {name!r} of shape {term.shape}"
@@ -588,6 +593,9 @@ class PartialLabelModel(KerasHooks):
                 )
         finally:
             self._training_data = None
+            for callback in callbacks:
+                if isinstance(callback, Cooldown):
+                    callback.put_back()
 
     def evaluate(
         self,

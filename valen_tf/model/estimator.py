@@ -211,9 +211,5 @@ class NeighborClassifier(CandidateClassifier):
 
     def _search(self, features):
         """Neighbors of new examples among the training examples, [examples, k]."""
-        import faiss  # here, not above: it starts its own thread pool
-
-        index = faiss.IndexFlatL2(features.shape[1])
-        index.add((self._features - self._mean).astype(np.float32))
-        queries = (features - self._mean).astype(np.float32)
-        return index.search(queries, self.num_neighbors)[1]
+        known, new = self._features - self._mean, features - self._mean
+        return neighbors.neighbors_among(known, new, self.num_neighbors)

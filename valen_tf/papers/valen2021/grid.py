@@ -62,7 +62,7 @@ def runs(
     Args:
         tables: Names, `"table1"` to `"table5"`, `"figure-a"` to `"figure-c"`, `"digits"`.
         methods: Names of methods; by default all that the table or figure has. The ablation is PRODEN, and
-            run once.
+            run once. A method that no table has, such as one from outside, runs where it is named.
         datasets: Names of data sets; by default all that it has.
         data_dirs: Folders with the data; of each set the first that has it is used.
         quick: Whether to run everything in small, to see that it works.
@@ -84,8 +84,7 @@ def runs(
         for table in tables
         for data in _data_of(table, quick and not datasets)
         if not datasets or data in datasets
-        for method in _methods_of(table)
-        if not methods or method in map(own_name, methods)
+        for method in _methods_of(table, [own_name(name) for name in methods or ()])
     ]
     found = []
     for trial in range(trials or paper.TRIALS):
@@ -107,14 +106,21 @@ def _data_of(table, quick):
     return [name for name in paper.TABLES[table].data if not quick or name in QUICK["data"]]
 
 
-def _methods_of(table):
+_BESIDE = ("valen_paper", "valen_authors")  # methods of ours that stand beside the paper's own
+
+
+def _methods_of(table, named):
+    """The methods of a table or figure, in the order of their cards; of these, those that are named."""
     if table in paper.FIGURES:
-        return [own_name(name) for name in paper.FIGURES[table].methods]
-    own = paper.TABLES[table].methods
-    ours = ["valen_paper", "valen_authors"]
-    if "clpl" in own:
-        ours.append("clpl_softmax")  # which the published CLPL is
-    return [card.name for card in cards() if card.name in own or card.name in ours]
+        own = {own_name(name) for name in paper.FIGURES[table].methods}
+    else:
+        own = {*paper.TABLES[table].methods, *_BESIDE}
+        if "clpl" in own:
+            own.add("clpl_softmax")  # which the published CLPL is
+    elsewhere = {name for one in paper.TABLES.values() for name in one.methods}
+    elsewhere |= {*_BESIDE, "clpl_softmax"}
+    own |= set(named) - elsewhere
+    return [card.name for card in cards() if card.name in own and (not named or card.name in named)]
 
 
 def _rates_of(table, quick):
