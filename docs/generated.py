@@ -20,26 +20,24 @@ SECTIONS = {
     "Start": ["index", "quick-start", "coming-from"],
     "Guides": [
         "guides/tables",
-        "tables",
         "guides/answers",
-        "answers",
-        "coverage",
         "guides/images-and-text",
         "guides/candidates",
+        "guides/labels",
         "guides/comparing",
-        "compare",
-        "comparing",
-        "report",
-        "reports",
-        "label-report",
         "guides/tuning",
+        "guides/runs",
         "guides/serving",
         "guides/devices",
-        "guides/runs",
-        "habits",
+        "guides/habits",
         "guides/reproducing",
     ],
-    "Concepts": ["concepts/scores", "concepts/method", "why-valen-holds", "concepts/defaults"],
+    "Concepts": [
+        "concepts/scores",
+        "concepts/method",
+        "concepts/why-valen-holds",
+        "concepts/defaults",
+    ],
     "Methods": [],
     "Notebooks": [],
     "Reference": [],
@@ -56,7 +54,12 @@ OF_ROOT = {
 }
 # Pages of the API reference -> what each one documents.
 REFERENCE = {
-    "data": ["valen_tf.data.dataset.PartialLabelDataset", "valen_tf.data.batches.Batches"],
+    "data": [
+        "valen_tf.data.dataset.PartialLabelDataset",
+        "valen_tf.data.batches.Batches",
+        "valen_tf.data.checking",
+        "valen_tf.data.preparation.Preparation",
+    ],
     "answers": ["valen_tf.data.answers", "valen_tf.data.annotation_tools"],
     "candidates": ["valen_tf.data.candidates", "valen_tf.data.corruption"],
     "datasets": [
@@ -68,7 +71,7 @@ REFERENCE = {
     ],
     "models": [
         "valen_tf.model.base.PartialLabelModel",
-        "valen_tf.model.enhancement.LabelEnhancement",
+        "valen_tf.methods.valen.LabelEnhancement",
         "valen_tf.model.estimator",
     ],
     "methods": ["valen_tf.methods"],
@@ -79,12 +82,14 @@ REFERENCE = {
         "valen_tf.tuning.searching",
         "valen_tf.tuning.hypermodel",
         "valen_tf.tuning.trials",
-        "valen_tf.tuning.comparing",
+        "valen_tf.tuning.comparing.compare",
+        "valen_tf.tuning.comparing.Comparison",
     ],
+    "reports": ["valen_tf.reports"],
     "export": ["valen_tf.export"],
     "runs": ["valen_tf.runs", "valen_tf.runs.config"],
     "losses": ["valen_tf.losses", "valen_tf.dirichlet"],
-    "graph": ["valen_tf.graph", "valen_tf.graph.search", "valen_tf.graph.trust"],
+    "graph": ["valen_tf.graph.neighbors", "valen_tf.graph.convolution"],
     "papers": [
         "valen_tf.papers.valen2021.reproduce",
         "valen_tf.papers.valen2021.records",
@@ -253,9 +258,14 @@ def _source(module):
 
 
 def _covered(path, listed):
-    """Whether a public name is documented on a page, as a whole or in parts."""
+    """Whether a public name is documented on a page, as a whole, in parts, or where the room defines it."""
+    room, _, name = path.rpartition(".")
     return any(
-        path == one or path.startswith(f"{one}.") or one.startswith(f"{path}.") for one in listed
+        path == one
+        or path.startswith(f"{one}.")
+        or one.startswith(f"{path}.")
+        or (one.startswith(f"{room}.") and one.endswith(f".{name}"))
+        for one in listed
     )
 
 
@@ -448,6 +458,83 @@ def edges():
     )
 
 
+def drift():
+    """What grows while VALEN trains, as it was and with the safeguards of the default."""
+    rows = [
+        [
+            run["variant"],
+            run["epoch"],
+            f"{run['loss']:.3f}",
+            f"{run['weights']:.1f}",
+            f"{run['active']:.3f}",
+        ]
+        for run in _lines("drift.jsonl")
+    ]
+    header = [
+        "variant",
+        "epoch",
+        "loss",
+        "size of the first layer's weights",
+        "active hidden units",
+    ]
+    return _table(header, rows)
+
+
+def label_report():
+    """How often the first labels of the report are wrong, in multiples of chance."""
+    rows = [
+        [
+            run["data"],
+            f"`{run['method']}`",
+            f"{run['wrong']:.3f}",
+            *(f"{run[name]:.2f}" for name in ("lift", "lift_certainty", "lift_entropy", "largest")),
+            "" if run["missing_first_quarter"] is None else f"{run['missing_first_quarter']:.3f}",
+        ]
+        for run in _lines("label_report.jsonl")
+    ]
+    header = ["data", "method", "wrong labels", "report", "by certainty", "by entropy", "at most"]
+    return _table([*header, "missing truth"], rows)
+
+
+def prediction_sets():
+    """What prediction sets asked for at 90 % cover, and how large they are."""
+    rows = [
+        [
+            run["data"],
+            f"`{run['method']}`",
+            f"{run['accuracy']:.3f}",
+            f"{run['covered']:.3f}",
+            f"{run['size']:.1f}",
+            f"{run['guaranteed_covered']:.3f}",
+            f"{run['guaranteed_size']:.1f}",
+            f"{run['ece']:.3f}",
+            f"{run['ece_after']:.3f}",
+        ]
+        for run in _lines("coverage.jsonl")
+    ]
+    header = ["data", "method", "accuracy", "covered", "size", "covered, guaranteed"]
+    return _table([*header, "size, guaranteed", "error before", "error after"], rows)
+
+
+def choice_of_methods():
+    """How well each label-free score orders methods, and what a choice by the score loses."""
+    runs, rows = _lines("comparison.jsonl"), []
+    for score in runs[0]["points_lost"]:
+        losses = [run["points_lost"][score] for run in runs]
+        correlation = statistics.mean(run["rank_correlation"][score] for run in runs)
+        near = sum(loss <= 1.0 for loss in losses)
+        rows.append(
+            [
+                score.replace("_", " "),
+                f"{correlation:.2f}",
+                f"{statistics.mean(losses):.2f}",
+                f"{near} of {len(runs)}",
+            ]
+        )
+    header = ["score", "rank correlation", "points lost", "within a point of the best"]
+    return _table(header, rows)
+
+
 def graph_weights():
     """The approximated accuracy of VALEN by the weight of the graph's term."""
     runs = [run for run in _lines("choices.jsonl") if "graph_weight" in (run["settings"] or {})]
@@ -507,6 +594,10 @@ TABLES = {
     "scale": scale,
     "tuning_regret": tuning_regret,
     "edges": edges,
+    "drift": drift,
+    "label_report": label_report,
+    "prediction_sets": prediction_sets,
+    "choice_of_methods": choice_of_methods,
     "graph_weights": graph_weights,
     "corrections": corrections,
     "fit_weights": fit_weights,

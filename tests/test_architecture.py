@@ -189,3 +189,11 @@ def test_only_one_file_uses_private_names_of_keras():
             }
             assert not used & set(private), path
     assert all(name in hooks.read_text() for name in private)
+
+
+def test_a_training_step_is_read_in_a_few_files():
+    import walk  # of benchmarks/
+
+    step = walk.step()
+    files, changes = walk.LIMITS["step"]
+    assert len(step.files) <= files and step.changes <= changes, step.stops

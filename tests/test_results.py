@@ -370,7 +370,7 @@ def test_a_file_of_its_own_takes_the_place_of_a_packed_record(folder, tmp_path):
 def test_readme_has_the_numbers_of_the_records():
     root = pathlib.Path(__file__).resolve().parents[1]
     page = (root / "README.md").read_text()
-    table = summary.markdown(records.read(root / "results/records"))
+    table = summary.markdown(records.read(root / "results/records"), summary.FRONT_PAGE)
     assert f"{summary.BEGIN}\n{table}\n{summary.END}" in page
     assert "| Lost | 74.69 ± 2.51 | 68.36 ± 4.19 ● |" in table
 
@@ -381,7 +381,7 @@ def test_the_table_on_a_page_is_renewed_and_nothing_else(folder, tmp_path):
     runs = records.read(folder)
     for _ in range(2):
         summary.renew(page, runs)
-        expected = f"{summary.BEGIN}\n{summary.markdown(runs)}\n{summary.END}"
+        expected = f"{summary.BEGIN}\n{summary.markdown(runs, summary.FRONT_PAGE)}\n{summary.END}"
         assert page.read_text() == f"| Lost | 1 |\n\n{expected}\n\nafter\n"
     page.write_text("without marks")
     with pytest.raises(ValueError, match="page must have the lines"):

@@ -188,6 +188,14 @@ def each(rule):
     return items
 
 
+def coverage(argument: str, value: object) -> float | str:
+    """The rule of the argument `coverage`: a number above 0 and up to 1, or `"estimate"`."""
+    if isinstance(value, str):
+        return one_of("estimate")(argument, value)
+    words = 'be above 0 and up to 1, or "estimate"'
+    return number(argument, value, good=lambda share: 0 < share <= 1, words=words)
+
+
 COUNT = functools.partial(whole, low=1)
 INDEX = functools.partial(whole, low=0)
 SEED = functools.partial(whole, low=0, high=2**31 - 1)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.special
 
-from valen_tf import checks
 from valen_tf.data.answers import LEAST_EVIDENCE
 
 if TYPE_CHECKING:
@@ -40,14 +39,6 @@ _MOST_EXAMPLES = 10_000
 # By how much the sets' log likelihood must rise before it is believed that any of them miss the truth: a
 # likelihood ratio that chance alone gives once in a thousand.
 _SIGNIFICANT = 5.4
-
-
-def rule(argument: str, value: object) -> float | str:
-    """The rule of the argument `coverage`: a number above 0 and up to 1, or `"estimate"`."""
-    if isinstance(value, str):
-        return checks.one_of("estimate")(argument, value)
-    words = 'be above 0 and up to 1, or "estimate"'
-    return checks.number(argument, value, good=lambda share: 0 < share <= 1, words=words)
 
 
 def likelihoods(

@@ -237,10 +237,10 @@ class PartialLabelDataset:
             >>> data.feature_shape, data.class_names, data.table.kinds
             ((5,), ('cat', 'dog'), {'size': 'number', 'color': 'category'})
         """
-        from valen_tf.data import tabular  # which needs scikit-learn
+        from valen_tf.data.tabular import read_table  # which needs scikit-learn
 
         return cls(
-            **tabular.read_table(
+            **read_table(
                 source,
                 candidates=candidates,
                 label=label,
@@ -297,9 +297,9 @@ class PartialLabelDataset:
             >>> PartialLabelDataset.from_texts(texts, sets).table.preparation.columns_[0].words
             ('a', 'iron', 'red')
         """
-        from valen_tf.data import tabular
+        from valen_tf.data.tabular import read_texts
 
-        return cls(**tabular.read_texts(texts, label_lists, class_names=class_names, labels=labels))
+        return cls(**read_texts(texts, label_lists, class_names=class_names, labels=labels))
 
     @classmethod
     def from_images(
@@ -322,12 +322,10 @@ class PartialLabelDataset:
             class_names: By default the names seen, sorted.
             labels: The true labels, names or numbers, or `None`.
         """
-        from valen_tf.data import tabular
+        from valen_tf.data.tabular import read_images
 
         return cls(
-            **tabular.read_images(
-                paths, label_lists, size=size, class_names=class_names, labels=labels
-            )
+            **read_images(paths, label_lists, size=size, class_names=class_names, labels=labels)
         )
 
     @classmethod

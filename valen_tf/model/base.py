@@ -72,7 +72,7 @@ class PartialLabelModel(KerasHooks):
     # Whether the method can weigh the labels by people's answers; else it sees candidate sets alone.
     weighs_answers = True
     # What arguments of the constructor must be, by name; see `valen_tf.checks`.
-    rules = checks.rules(seed=checks.SEED, coverage=covering.rule)
+    rules = checks.rules(seed=checks.SEED, coverage=checks.coverage)
     # Whether only the classifier learns yet, of a method that has further networks.
     warming_up = False
 
@@ -87,7 +87,7 @@ class PartialLabelModel(KerasHooks):
         super().__init__(name=name)
         self.classifier = in_a_graph(classifier)
         self.num_classes = check_classifier(self.classifier)
-        self.coverage = covering.rule("coverage", coverage)
+        self.coverage = checks.coverage("coverage", coverage)
         self.seed = checks.SEED("seed", seed)
         self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}

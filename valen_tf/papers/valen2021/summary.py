@@ -1,10 +1,7 @@
 """VALEN beside its ablation and the paper, one table in the middle of a page that people write."""
 
-import pathlib
-
 import numpy as np
 
-from valen_tf.checks import require
 from valen_tf.data import files
 from valen_tf.papers.valen2021 import paper, tables
 from valen_tf.papers.valen2021.records import PAPER_SCHEDULE, one_per_run
@@ -13,17 +10,27 @@ from valen_tf.papers.valen2021.typeset import MISSING, markdown_row, marked_titl
 BEGIN = "<!-- by `valen-tf results --summary`: begin -->"
 END = "<!-- by `valen-tf results --summary`: end -->"
 
+# What the README shows: the sets of the paper with candidates of their own, and two of its image sets.
+FRONT_PAGE = (
+    ("table1", "kmnist"),
+    ("table1", "fashion_mnist"),
+    ("table5", "lost"),
+    ("table5", "msrcv2"),
+    ("table5", "birdsong"),
+)
+
 _ABLATION = "proden"
 _PROCEDURES = {"instance_dependent": ", instance-dependent", "uniform": ", uniform", None: ""}
 _HEADER = ("", "VALEN", "without label enhancement", "the paper's VALEN")
 _RECOVERED = ("labels recovered", "without label enhancement")
 
 
-def markdown(records):
+def markdown(records, settings=None):
     """The table: a row for every data set and procedure of the paper on which VALEN ran its whole schedule.
 
     Args:
         records: Records of runs.
+        settings: Pairs of a table and a data set, to show these rows alone.
 
     Returns:
         Markdown: accuracies of VALEN, of its ablation and of the paper's VALEN, and the shares of
@@ -34,6 +41,8 @@ def markdown(records):
     for table, published in paper.TABLES.items():
         cells = tables.summarize(whole, table).set_index(["data", "method"])
         for data in published.data:
+            if settings is not None and (table, data) not in settings:
+                continue
             if (data, "valen") not in cells.index or not cells.loc[(data, "valen"), "trials"]:
                 continue
             place = marked_title(data) + _PROCEDURES[published.procedure]
@@ -46,21 +55,13 @@ def markdown(records):
 
 
 def renew(page, records):
-    """Puts the table of the records in the place of the one on a page, between its two marks.
+    """Puts the rows of the front page in the place of those on a page, between its two marks.
 
     Args:
         page: Path of a Markdown file with the lines `BEGIN` and `END`.
         records: Records of runs.
     """
-    page = pathlib.Path(page)
-    text = page.read_text(encoding="utf-8")
-    marks = (text.count(BEGIN), text.count(END))
-    rule = f"The page must have the lines {BEGIN} and {END} once, in this order"
-    require(marks == (1, 1) and text.index(BEGIN) < text.index(END), rule, str(page))
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    renewed = f"{before}{BEGIN}\n{markdown(records)}\n{END}{after}"
-    files.write(page, lambda scratch: scratch.write_text(renewed, encoding="utf-8"))
+    files.renew(page, BEGIN, END, markdown(records, FRONT_PAGE))
 
 
 def _accuracy(cells, data, method):
