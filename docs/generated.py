@@ -189,6 +189,7 @@ def method_pages():
             "Kind": "scikit-learn estimator" if card.classical else "Keras model",
             "Without its idea": f"`{card.ablation}`" if card.ablation else "",
             "Optimizer of its literature": _optimizer(card),
+            "As published": _settings(card.published),
         }
         rows = [f"| **{name}** | {value} |" for name, value in facts.items() if value]
         found[f"methods/{card.name}.md"] = "\n".join(
@@ -203,6 +204,10 @@ def method_pages():
             ]
         )
     return {"methods/index.md": "\n".join(listing), **found}
+
+
+def _settings(settings):
+    return ", ".join(f"`{name}={value!r}`" for name, value in settings.items())
 
 
 def _optimizer(card):

@@ -241,7 +241,10 @@ def test_notes_say_what_is_not_the_papers_protocol():
         "not the method's default: graph_weight 5.0"
     )
     former = cell("table5", "lost", "ga", VALEN, config={"settings": {"ascent": False}})
-    assert tables.note(former) == ""  # the default under its former name
+    # The default, under its former name, is not what was published.
+    assert tables.note(former) == "not as published: correction none"
+    ascent = cell("table5", "lost", "ga", VALEN, config={"settings": {"correction": "ascent"}})
+    assert tables.note(ascent) == "not the method's default: correction ascent"
     mixed = cell("table5", "lost", "valen", VALEN[:4])
     mixed.append(record("table5", "lost", "valen", 4, 0.7, schedule=short))
     assert tables.note(mixed) == f"{short} or the paper's schedule"

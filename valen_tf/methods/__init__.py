@@ -53,6 +53,7 @@ class Card:
         aliases: Further names that a config may use -> their titles.
         optimizer: Optimizer of the method's literature, where `compile` names none: its class in Keras and
             the arguments; by default the SGD of VALEN's paper.
+        published: Settings of the publication, where they are not the defaults.
         tuning: What `tune` searches by default: a config's key -> `(low, high)`, on a logarithmic scale; of
             integers if both are integers. `None` on a card that was read without importing the method.
     """
@@ -66,6 +67,7 @@ class Card:
     ablation: str | None = None
     aliases: dict = dataclasses.field(default_factory=dict)
     optimizer: tuple | None = None
+    published: dict = dataclasses.field(default_factory=dict)
     tuning: dict | None = None
 
 

@@ -356,6 +356,23 @@ def _recovered(records):
     return "\n".join([*lines, ""])
 
 
+def _optimizers(records):
+    """What trained the classifiers, which is the table's and not the method's default."""
+    deep = [
+        run for run in records if not (card := methods.card(run["method"])) or not card.classical
+    ]
+    found = sorted({_optimizer(run["config"]["training"]) for run in deep})
+    words = (
+        "Optimizers of the classifiers, for all methods alike and whatever their own default is:"
+    )
+    return ["", f"{words} {'; '.join(found)}."] if found else []
+
+
+def _optimizer(training):
+    rate = f"{training['optimizer']}, learning rate {training['learning_rate']:g}"
+    return rate + f", momentum {training['momentum']:g}" * (training["optimizer"] == "sgd")
+
+
 def _conditions(records):
     header = [
         "",
@@ -384,6 +401,7 @@ def _conditions(records):
             ", ".join(sorted({f"`{run['commit']}`" for run in runs})),
         ]
         lines.append(markdown_row(cells))
+    lines += _optimizers(records)
     stacks = sorted({tuple(sorted(record["versions"].items())) for record in records})
     lines += ["", "Versions:", ""]
     lines += ["- " + ", ".join(f"{name} {version}" for name, version in stack) for stack in stacks]

@@ -210,19 +210,41 @@ def note(records):
     departures = {_departures(record) for record in records} - {""}
     if departures:
         words.append(f"not the method's default: {' or '.join(sorted(departures))}")
+    unpublished = {_unpublished(record) for record in records} - {""}
+    if unpublished:
+        words.append(f"not as published: {' or '.join(sorted(unpublished))}")
     words += sorted({record["superseded"] for record in records if record.get("superseded")})
     return "; ".join(words)
 
 
 def _departures(record):
     """What a run's config sets otherwise than the method's default, in words."""
-    settings = record["config"].get("settings")
-    if not settings:
-        return ""
-    defaults = inspect.signature(methods.find(record["method"])).parameters
-    given = methods.current_settings(record["method"], settings)
+    given = _given(record)
+    if not given:
+        return ""  # without importing the method
+    defaults = _defaults(record["method"])
     others = {name: value for name, value in given.items() if value != defaults[name].default}
     return ", ".join(f"{name} {value}" for name, value in others.items())
+
+
+def _unpublished(record):
+    """What a run does otherwise than the method's publication, in words."""
+    card = methods.card(record["method"])
+    if card is None or not card.published:
+        return ""
+    given, defaults = _given(record), _defaults(record["method"])
+    used = {name: given.get(name, defaults[name].default) for name in card.published}
+    others = {name: value for name, value in used.items() if value != card.published[name]}
+    return ", ".join(f"{name} {value}" for name, value in others.items())
+
+
+def _given(record):
+    settings = record["config"].get("settings")
+    return methods.current_settings(record["method"], settings) if settings else {}
+
+
+def _defaults(method):
+    return inspect.signature(methods.find(method)).parameters
 
 
 def wins(records, rule="last"):
