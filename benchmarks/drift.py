@@ -6,7 +6,12 @@ The config is Table 1's; `FOLDER` holds the data set as TensorFlow Datasets prep
 network. The variants:
 
     as it was          Adam at a constant rate, no weight decay, the posterior mean alone as target
-    weight decay       the same with AdamW
+    no label           the same without the reconstruction of the candidate sets
+    no graph           without the reconstruction of the graph
+    no KL              without the divergence to the prior
+    no compatibility   without the compatibility with the classifier
+    graph left alone   with the first graph to the end, as the paper builds it
+    weight decay       as it was, with AdamW
     present opinion    that, and a target mixed from the posterior and the classifier's present opinion
     default            the classifier's opinion is the one it had when it last saw the example
     ablation           PRODEN, which is VALEN without label enhancement
@@ -29,7 +34,7 @@ import numpy as np
 import tensorflow as tf
 
 import valen_tf as vt
-from valen_tf.papers.valen2021 import grid
+from valen_tf.papers.valen2021 import grid, recording
 from valen_tf.runs import building, sources
 
 
@@ -44,9 +49,15 @@ class PresentOpinion(vt.Valen):
 
 
 _POSTERIOR_ALONE = {"trust": 1.0, "trust_steps": 10**12}
+_BUILT_ONCE = 10**9  # epochs between two builds of the graph
 # name -> method, weight decay of the encoder, settings
 VARIANTS = {
     "as it was": (vt.Valen, 0.0, _POSTERIOR_ALONE),
+    "no label": (vt.Valen, 0.0, _POSTERIOR_ALONE | {"label_weight": 0.0}),
+    "no graph": (vt.Valen, 0.0, _POSTERIOR_ALONE | {"graph_weight": 0.0}),
+    "no KL": (vt.Valen, 0.0, _POSTERIOR_ALONE | {"kl_weight": 0.0}),
+    "no compatibility": (vt.Valen, 0.0, _POSTERIOR_ALONE | {"compatibility_weight": 0.0}),
+    "graph left alone": (vt.Valen, 0.0, _POSTERIOR_ALONE),
     "weight decay": (vt.Valen, 0.01, _POSTERIOR_ALONE),
     "present opinion": (PresentOpinion, 0.01, {}),
     "default": (vt.Valen, 0.01, {}),
@@ -79,6 +90,7 @@ class Watch(keras.callbacks.Callback):
         predicted = self.model.predict(self.held_out.features, batch_size=2000, verbose=0)
         inside = np.sum(predicted * self.held_out.candidates, axis=1)
         line = {
+            "commit": recording.commit(),
             "variant": self.variant,
             "data": self.options.data,
             "examples": self.options.examples,
@@ -116,10 +128,13 @@ def train(variant, part, held_out, config, options):
         encoder["enhancement_optimizer"] = keras.optimizers.AdamW(1e-2, weight_decay=decay)
     steps = -(-len(part) // 256)
     model.compile(keras.optimizers.SGD(1e-2, momentum=0.9), steps_per_execution=steps, **encoder)
+    callbacks = [Watch(variant, part, held_out, options)]
+    if variant == "graph left alone":
+        callbacks.append(vt.callbacks.GraphRebuild(_BUILT_ONCE))
     model.fit(
         part.batches(256, seed=0),
         epochs=options.epochs,
-        callbacks=[Watch(variant, part, held_out, options)],
+        callbacks=callbacks,
         verbose=0,
     )
 

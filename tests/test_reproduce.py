@@ -635,4 +635,4 @@ def test_an_installed_package_in_somebody_elses_clone_has_no_commit(tmp_path, mo
     installed = tmp_path / "recording.py"
     installed.touch()
     monkeypatch.setattr(recording, "__file__", str(installed))
-    assert recording._commit.__wrapped__() is None
+    assert recording.commit.__wrapped__() is None

@@ -162,7 +162,7 @@ def _train(run, folder):
         "config": _portable(config),
         "schedule": run.schedule,
         "versions": _versions(),
-        "commit": _commit(),
+        "commit": commit(),
         "accuracy": float(np.mean(probabilities.argmax(axis=1) == data.test.labels)),
         "accuracy_last_10": float(np.mean(history["val_accuracy"][-10:])) if history else None,
         "selected": None,
@@ -365,7 +365,7 @@ def _versions():
 
 
 @functools.cache
-def _commit():
+def commit():
     """The commit of the code, with a + if it was changed since; none outside a clone of this project.
 
     An installed package may lie in somebody else's clone, which does not track this file.
