@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -408,6 +409,32 @@ def test_the_committed_records_are_those_of_the_same_runs():
     wanted = grid.runs(["table3", "table4", "table5"], methods=["proden"], select=False)
     done = {run.config.data.name for run in wanted if recording.is_done(run, folder)}
     assert done >= {*paper.TABLES["table3"].data, "lost", "msrcv2", "birdsong"}
+
+
+def test_the_committed_records_store_what_their_runs_read(tmp_path):
+    stored = sorted((ROOT / "results" / "records").glob("*.jsonl"))
+    for path in stored:
+        shutil.copy(path, tmp_path)
+    records.pack(tmp_path)
+    assert stored and all((tmp_path / path.name).read_text() == path.read_text() for path in stored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("table", "data", "method"),
+    [("table5", "lost", "plknn"), ("table4", "synthetic_control", "proden")],
+)
+def test_a_stored_record_is_what_the_code_gives(real_data, table, data, method, tmp_path):
+    """No later change may alter the numbers of a run."""
+    folders = [real_data / "realworld", real_data / "uci"]
+    run = grid.runs(
+        [table], methods=[method], datasets=[data], data_dirs=folders, trials=1, select=False
+    )[0]
+    stored = recording.is_done(run, ROOT / "results") and recording._stored(run, ROOT / "results")
+    made = recording.execute(run, tmp_path)
+    assert [made[key] for key in ("accuracy", "recovered")] == [
+        stored[key] for key in ("accuracy", "recovered")
+    ]
 
 
 def test_an_image_is_kept_for_every_distribution_that_is():

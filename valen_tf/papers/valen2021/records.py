@@ -41,6 +41,7 @@ from valen_tf.data import locks
 from valen_tf.data.files import broken, read_arrays, write
 from valen_tf.data.sets.registry import AUTHORS_NETWORK, TRAINED_NETWORK
 from valen_tf.papers.valen2021 import paper
+from valen_tf.runs.config import config_from, effective
 
 PAPER_SCHEDULE = "paper"
 # How the epoch that counts is chosen -> in words. Only the first is the paper's.
@@ -206,6 +207,7 @@ def _pack(folder):
         found |= {name: check(record) for name, record in packed(path).items()}
     own = {path: check(json.loads(path.read_text())) for path in _own_files(folder)}
     found |= {name_of(record): record for record in own.values()}
+    found = {name: _with_effective_config(record) for name, record in found.items()}
     for table in sorted({record["table"] for record in found.values()}):
         lines = [json.dumps(found[name]) for name in sorted(found) if found[name]["table"] == table]
         text = "\n".join(lines) + "\n"
@@ -213,6 +215,23 @@ def _pack(folder):
     for path in own:
         path.unlink()
     return len(found)
+
+
+def _with_effective_config(record):
+    """The record without the values of its config that were stored and never read."""
+    stored = record["config"]
+    if not stored:
+        return record
+    read = effective(config_from(stored, name_of(record))).to_dict()
+
+    def kept(old, new):  # keys that came later are not put into a run that had none of them
+        both = {key: new[key] for key in old if key in new}
+        return {
+            key: kept(old[key], value) if isinstance(value, dict) and key != "settings" else value
+            for key, value in both.items()
+        }
+
+    return {**record, "config": kept(stored, read)}
 
 
 def one_per_run(found):

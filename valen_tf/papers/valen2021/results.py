@@ -361,7 +361,8 @@ def _optimizers(records):
     deep = [
         run for run in records if not (card := methods.card(run["method"])) or not card.classical
     ]
-    found = sorted({_optimizer(run["config"]["training"]) for run in deep})
+    trained = [run["config"].get("training", {}) for run in deep]
+    found = sorted({_optimizer(training) for training in trained if "optimizer" in training})
     words = (
         "Optimizers of the classifiers, for all methods alike and whatever their own default is:"
     )
