@@ -181,6 +181,7 @@ def test_only_one_file_uses_private_names_of_keras():
     private = ("_make_function", "_maybe_symbolic_build", "_get_metrics_result_or_logs")
     private += ("_distribute_strategy", "_initial_epoch", "_loss_tracker", "_flatten_layers")
     private += ("_all_reduce_sum_gradients", "_inputs_struct", "_flatten_metrics_in_order")
+    private += ("_compile_metrics",)
     hooks = MODULES["model.keras_hooks"]
     for path in PACKAGE.rglob("*.py"):
         if path != hooks:

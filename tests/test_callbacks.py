@@ -42,7 +42,7 @@ def test_a_users_own_replaces_the_default_one():
 @pytest.mark.parametrize(("epochs", "warm_up"), [(2, 1), (9, 3), (10, 3), (33, 10), (500, 10)])
 def test_the_default_warm_up_is_a_third_of_the_epochs_and_ten_at_most(epochs, warm_up):
     dataset = blobs(30)
-    model = compiled(vt.Valen, dataset)
+    model = compiled(vt.Valen, dataset, eager=True)
     stop = keras.callbacks.LambdaCallback(
         on_epoch_end=lambda epoch, logs: setattr(model, "stop_training", epoch >= warm_up)
     )
@@ -70,7 +70,7 @@ def rates(model, epochs=10, callbacks=(), dataset=None):
 
 def test_learning_rates_of_valen_fall_to_zero_over_the_last_fifth_of_the_epochs():
     model = vt.Valen(vt.networks.linear((3,), 3))
-    model.compile()
+    model.compile(run_eagerly=True)
     expected = [1e-2] * 9 + [0.5e-2]
     np.testing.assert_allclose(rates(model), [expected, expected])
     # Another fit begins with the whole rates.
@@ -79,19 +79,20 @@ def test_learning_rates_of_valen_fall_to_zero_over_the_last_fifth_of_the_epochs(
 
 def test_a_users_own_rates_are_left_alone_unless_a_cooldown_is_asked_for():
     model = vt.Valen(vt.networks.linear((3,), 3))
-    model.compile(keras.optimizers.SGD(0.1))
+    eager = {"run_eagerly": True}
+    model.compile(keras.optimizers.SGD(0.1), **eager)
     np.testing.assert_allclose(rates(model)[0], [0.1] * 10)
     np.testing.assert_allclose(rates(model, 4, [Cooldown(0.5)])[0], [0.1, 0.1, 0.1, 0.05])
-    model.compile(keras.optimizers.SGD(0.1), cooldown=0.5)
+    model.compile(keras.optimizers.SGD(0.1), cooldown=0.5, **eager)
     np.testing.assert_allclose(rates(model, 4)[0], [0.1, 0.1, 0.1, 0.05])
     halved = keras.optimizers.schedules.PiecewiseConstantDecay([4], [0.1, 0.05])
-    model.compile(keras.optimizers.SGD(halved), cooldown=0.5)
+    model.compile(keras.optimizers.SGD(halved), cooldown=0.5, **eager)
     np.testing.assert_allclose(rates(model, 6)[0], [0.1] * 4 + [0.05] * 2)
 
 
 def test_an_interrupted_epoch_leaves_the_whole_rates():
     model = vt.Valen(vt.networks.linear((3,), 3))
-    model.compile()
+    model.compile(run_eagerly=True)
 
     class Stop(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
@@ -107,13 +108,13 @@ def test_an_interrupted_epoch_leaves_the_whole_rates():
 def test_the_methods_of_constant_rates_keep_them():
     for method in (vt.ValenPaper, vt.methods.ValenAuthors, vt.methods.Proden):
         model = method(vt.networks.linear((3,), 3))
-        model.compile()
+        model.compile(run_eagerly=True)
         assert len(np.unique(rates(model)[0])) == 1
 
 
 def test_a_loaded_model_cools_down_as_it_was_compiled(tmp_path):
     model = vt.Valen(vt.networks.linear((3,), 3))
-    model.compile(cooldown=0.5)
+    model.compile(cooldown=0.5, run_eagerly=True)
     model.fit(blobs(30), epochs=2, verbose=0)
     model.save(tmp_path / "model.keras")
     assert vt.load_model(tmp_path / "model.keras").cooldown == 0.5
@@ -121,7 +122,7 @@ def test_a_loaded_model_cools_down_as_it_was_compiled(tmp_path):
 
 def test_training_that_ends_in_the_warm_up_warns():
     dataset = blobs(30)
-    model = compiled(vt.Valen, dataset)
+    model = compiled(vt.Valen, dataset, eager=True)
     with pytest.warns(UserWarning, match="Valen never left its warm-up, so that no label was enh"):
         model.fit(dataset, epochs=3, callbacks=WarmUp(3), verbose=0)
     assert not model.has_graph
@@ -160,7 +161,7 @@ def test_a_method_without_label_enhancement_has_no_use_for_its_callbacks(callbac
 
 def test_no_warm_up_enhances_from_the_first_epoch():
     dataset = blobs(30)
-    model = compiled(vt.Valen, dataset)
+    model = compiled(vt.Valen, dataset, eager=True)
     history = model.fit(dataset, epochs=1, callbacks=WarmUp(0), verbose=0).history
     assert history["kl"][0] > 0
 

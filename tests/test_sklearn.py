@@ -183,19 +183,26 @@ def test_a_few_of_scikit_learns_checks_every_time():
         functools.partial(check, "ProdenClassifier")(clone(estimator))
 
 
-@pytest.mark.parametrize("order", ["valen_tf, keras", "keras, valen_tf"])
-def test_keras_loads_a_model_in_a_new_process(order, tmp_path):
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The file of a trained model."""
     model = vt.Valen(vt.networks.linear((3,), 3))
-    model.compile(metrics=[vt.metrics.CoveringRate()])
+    model.compile(metrics=[vt.metrics.CoveringRate()], run_eagerly=True)
     model.fit(DATA, epochs=3, verbose=0)
-    model.save(tmp_path / "m.keras")
+    path = tmp_path_factory.mktemp("saved") / "m.keras"
+    model.save(path)
+    return path
+
+
+@pytest.mark.parametrize("order", ["valen_tf, keras", "keras, valen_tf"])
+def test_keras_loads_a_model_in_a_new_process(order, saved):
     script = (
         f"import {order}, sys; assert not any('spektral' in name for name in sys.modules); "
         "model = keras.models.load_model(sys.argv[1]); "
         "assert isinstance(model, valen_tf.Valen) and model.has_graph; print(model.epochs_trained)"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script, tmp_path / "m.keras"],
+        [sys.executable, "-W", "ignore", "-c", script, saved],
         capture_output=True,
         text=True,
     )

@@ -4,7 +4,8 @@ Keras may change any of these names without notice; the tests run on the newest 
 outside of this file may use a name of Keras that begins with an underscore.
 
     _distribute_strategy          whether the model was made in a strategy's scope
-    _maybe_symbolic_build         Keras's build from the replicas' first batches
+    _maybe_symbolic_build         Keras's build from the first batches
+    _compile_metrics              the metrics that `compile` received
     _make_function                Keras's training and test loop around a step
     _get_metrics_result_or_logs   the logs of an epoch
     _initial_epoch                where `fit` begins, after a callback has restored a state
@@ -126,6 +127,10 @@ class KerasHooks(keras.Model):
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         if self._distribute_strategy is None:
+            # Metrics that make their variables while a step is traced have the step traced twice.
+            if self._compile_metrics is not None and not self._compile_metrics.built:
+                sets = tf.zeros((2, self.num_classes))
+                self._compile_metrics.build(sets, sets)
             return
         # Keras adds up the replicas' first batches to know their form, which must be of one size then.
         features = tf.nest.map_structure(
