@@ -20,7 +20,7 @@ from valen_tf.runs import beforehand, predictions
 from valen_tf.runs.building import fit, has_model, open_model
 from valen_tf.runs.config import read_config
 from valen_tf.runs.reporting import REPORT, write_report
-from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_rows
+from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_pattern, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -455,7 +455,14 @@ def read_schema(folder: pathlib.Path | str) -> dict:
     """What a run knows of its data's form."""
     path = folder / "schema.json"
     keys = ("class_names", "feature_shape", "feature_columns")
-    return read_json(path, f"delete {path}; the `valen-tf train` of this run makes it anew.", keys)
+    advice = f"delete {path}; the `valen-tf train` of this run makes it anew."
+    schema = read_json(path, advice, keys)
+    if schema.get("columns") is not None:
+        try:
+            read_pattern(schema)
+        except (ValueError, TypeError, KeyError) as error:
+            raise broken(path, advice, error) from error
+    return schema
 
 
 def read_summary(folder: pathlib.Path | str) -> dict:
