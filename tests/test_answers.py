@@ -124,6 +124,11 @@ def test_labels_that_are_ruled_out():
     assert everything.sets().tolist() == [[1, 1]]
 
 
+def test_where_there_is_one_class_nobody_errs():
+    posterior, confusion = Answers([0, 1, 1], [0, 0, 1], [0, 0, 0], 2, 1).dawid_skene()
+    assert posterior.tolist() == [[1], [1]] and confusion.tolist() == [[[1]], [[1]]]
+
+
 def test_several_labels_of_one_annotator_share_a_vote():
     said = Answers([0, 0, 0], [0, 0, 1], [0, 1, 1], 1, 3)
     assert said.votes.tolist() == [[0.5, 1.5, 0.0]]
