@@ -5,17 +5,22 @@ one argument; the values are those of its kind. `tests/test_bad_input.py` runs t
 them.
 """
 
+import bz2
 import contextlib
 import functools
+import gzip
 import inspect
 import io
 import itertools
+import json
+import lzma
 import math
 import pathlib
 import re
 import tempfile
 import typing
 import warnings
+import zipfile
 
 import keras
 import numpy as np
@@ -23,6 +28,8 @@ import tensorflow as tf
 
 import valen_tf as vt
 from valen_tf import cli, runs
+from valen_tf.data import annotation_tools
+from valen_tf.data.corrections import read_corrections
 
 NAN, INFINITY = math.nan, math.inf
 COUNTS = (0, -1, 1.5, "ten", True, None, NAN, 10**30)
@@ -840,6 +847,136 @@ def _from_csv(content):
         return vt.PartialLabelDataset.from_csv(path)
 
 
+def _zip(**members):
+    """A zip of members, whose names have an underscore for the point."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("_", "."), text)
+    return packed.getvalue()
+
+
+def _marked(packed, local, central, value):
+    """A zip of one member with another value in both headers, at these places."""
+    changed, start = bytearray(packed), packed.find(b"PK\1\2")
+    changed[local] = changed[start + central] = value
+    return bytes(changed)
+
+
+def _task(**changed):
+    """An export of Label Studio with one task."""
+    named = {"from_name": "tag", "type": "choices", "value": {"choices": ["cat"]}}
+    annotation = {"completed_by": 1, "result": [{**named, **changed.pop("result", {})}]}
+    return json.dumps([{"id": 1, "data": {}, "annotations": [annotation], **changed}]).encode()
+
+
+_ROW = '{"id": 1, "text": "x", "label": ["cat"]}\n'
+_PACKED = _zip(ann_jsonl=_ROW)
+_ZIPPED_CSV = _zip(bad_csv=HEADER + "1,2,cat\n3,4,dog\n")
+_GZIP = gzip.compress((HEADER + "1,2,cat\n3,4,dog\n").encode())
+EXPORTS = {
+    "nothing.json": b"",
+    "null.json": b"null",
+    "number.json": b"3",
+    "text.json": b'"x"',
+    "empty list.json": b"[]",
+    "cut.json": _task()[:90],
+    "binary.json": bytes(range(256)),
+    "UTF-16.json": _task().decode().encode("utf-16"),
+    "Latin-1.json": _task().replace(b"cat", b"caf\xe9"),
+    "nested deeply.json": b"[" * 200_000,
+    "nested labels.json": _task(result={"value": {"choices": [[["cat"]]]}}),
+    "dicts as labels.json": _task(result={"value": {"choices": [{"cat": 1}]}}),
+    "no choices.json": _task(result={"value": {"choices": None}}),
+    "a text as value.json": _task(result={"value": "cat"}),
+    "a list as tag.json": _task(result={"from_name": ["a"]}),
+    "no annotations.json": _task(annotations=None),
+    "a number of annotations.json": _task(annotations=3),
+    "texts as annotations.json": _task(annotations=["cat"]),
+    "a text as data.json": _task(data="x"),
+    "a list as data.json": _task(data=[1]),
+    "a number as task.json": _task()[:-1] + b", 3]",
+    "too many digits.json": b'[{"annotations": [], "id": ' + b"9" * 5000 + b"}]",
+    "responses of Argilla.json": b'[{"id": 1, "responses": 3}]',
+    "a response of Argilla.json": b'[{"id": 1, "responses": {"q": [3]}}]',
+    "no user of Argilla.json": b'[{"id": 1, "responses": {"q": [{"value": "cat"}]}}]',
+    "a ranking of Argilla.json": b'[{"id": 1, "responses": {"q": [{"value": {"a": 1}, "user_id": 1}]}}]',
+    "fewer users of Argilla.jsonl": b'{"id": 1, "q.responses": ["a", "b"], "q.responses.users": ["x"]}',
+    "a text accepted.jsonl": b'{"_input_hash": 1, "answer": "accept", "accept": "cat"}',
+    "a number accepted.jsonl": b'{"_input_hash": 1, "answer": "accept", "accept": 3}',
+    "no hash.jsonl": b'{"_task_hash": 1, "answer": "accept", "accept": ["cat"]}',
+    "more fields.csv": b"id,annotator,annotation_id,tag\n1,a,1,cat\n2,b,2,dog,9\n",
+    "fewer fields.csv": b"id,annotator,annotation_id,tag\n1,a,1\n",
+    "choices cut.csv": b'id,annotator,annotation_id,tag\n1,a,1,"{""choices"": ["\n',
+    "Latin-1.csv": "id,annotator,annotation_id,tag\n1,a,1,café\n".encode("latin-1"),
+    "no rows.csv": b"id,annotator,annotation_id,tag\n",
+    "empty.zip": _zip(),
+    "cut.zip": _PACKED[:60],
+    "changed.zip": _PACKED[:50] + b"\xff\xff" + _PACKED[52:],
+    "encrypted.zip": _marked(_PACKED, 6, 8, 1),
+    "packed in another way.zip": _marked(_PACKED, 8, 10, 97),
+    "Latin-1.zip": _zip(ann_jsonl=b"\xff\xfe"),
+    "nested deeply.zip": _zip(ann_jsonl="[" * 200_000),
+    "numbers.zip": _zip(ann_jsonl="3\n"),
+    "more fields.zip": _zip(ann_csv="id,label\n1,cat\n2,dog,3\n"),
+    "an empty table.zip": _zip(ann_csv=""),
+    "no id.zip": _zip(ann_csv="text,label\nx,cat\n"),
+    "pictures alone.zip": _zip(ann_png=b"\x89PNG"),
+}
+PACKED = {
+    "cut.csv.gz": _GZIP[:40],
+    "changed.csv.gz": _GZIP[:30] + b"\xff\xff\xff" + _GZIP[33:],
+    "no gzip.csv.gz": b"no gzip",
+    "empty.csv.gz": b"",
+    "cut.csv.bz2": bz2.compress(_GZIP)[:50],
+    "no bzip2.csv.bz2": b"x" * 50,
+    "cut.csv.xz": lzma.compress(_GZIP)[:50],
+    "no xz.csv.xz": b"x" * 50,
+    "no zip.csv.zip": b"x" * 50,
+    "two files.csv.zip": _zip(a_csv=HEADER, b_csv=HEADER),
+    "no file.csv.zip": _zip(),
+    "encrypted.csv.zip": _marked(_ZIPPED_CSV, 6, 8, 1),
+    "packed in another way.csv.zip": _marked(_ZIPPED_CSV, 8, 10, 97),
+    "no tar.csv.tar": b"x" * 50,
+    "magic alone.parquet": b"PAR1",
+    "magic at both ends.parquet": b"PAR1" + b"\xff" * 40 + b"\xff\xff\xff\x7fPAR1",
+    "zeros.parquet": b"PAR1" + bytes(100) + b"\x10\0\0\0PAR1",
+}
+CORRECTIONS = {
+    "nothing": b"",
+    "no column of rows": b"place,label\n1,cat\n",
+    "a negative row": b"row,label\n-1,cat\n",
+    "a fraction of a row": b"row,label\n1.5,cat\n",
+    "a formula as row": b"row,label\n=1+1,cat\n",
+    "a row of thirty digits": b"row,label\n" + b"9" * 30 + b",cat\n",
+    "a power of a row": "row,label\n\u00b2,cat\n".encode(),
+    "a row twice": b"row,label\n1,cat\n1,dog\n",
+    "no label": b"row,label\n1,\n",
+    "more fields": b"row,label\n1,cat,dog\n",
+    "a page": b"<!doctype html>\n<p>row,label</p>\n",
+    "binary": bytes(range(256)),
+}
+
+
+def _packed():
+    """Files of tables, answers and corrections that are broken or of another form: each is named."""
+    doors = {
+        "export of an annotation tool": (annotation_tools.read, EXPORTS),
+        "packed table": (vt.PartialLabelDataset.from_csv, PACKED),
+        "corrections": (read_corrections, {f"{key}.csv": CORRECTIONS[key] for key in CORRECTIONS}),
+    }
+    for kind, (door, contents) in doors.items():
+        for name, content in contents.items():
+            yield Case(kind, name, functools.partial(_read, door, name, content), name)
+
+
+def _read(door, name, content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, name)
+        path.write_bytes(content)
+        return door(path)
+
+
 def _commands():
     here = pathlib.Path(__file__)
     bad = {
@@ -889,7 +1026,7 @@ def _commands():
 
 
 FAMILIES = (_methods, _settings, _configs, _command_values, _api, _networks, _classifiers)
-FAMILIES += (_arrays, _evaluations, _yaml, _csv, _commands)
+FAMILIES += (_arrays, _evaluations, _yaml, _csv, _packed, _commands)
 
 # -- what must be accepted ----------------------------------------------------------------------------
 

@@ -124,6 +124,11 @@ def test_labels_that_are_ruled_out():
     assert everything.sets().tolist() == [[1, 1]]
 
 
+def test_where_there_is_one_class_nobody_errs():
+    posterior, confusion = Answers([0, 1, 1], [0, 0, 1], [0, 0, 0], 2, 1).dawid_skene()
+    assert posterior.tolist() == [[1], [1]] and confusion.tolist() == [[[1]], [[1]]]
+
+
 def test_several_labels_of_one_annotator_share_a_vote():
     said = Answers([0, 0, 0], [0, 0, 1], [0, 1, 1], 1, 3)
     assert said.votes.tolist() == [[0.5, 1.5, 0.0]]
@@ -327,10 +332,12 @@ def test_prodigy(tmp_path):
 
 def test_a_file_that_is_no_export_is_named(tmp_path):
     (tmp_path / "x.json").write_text('[{"nothing": 1}]')
-    with pytest.raises(ValueError, match="x.json is not an export in the tool's form"):
+    with pytest.raises(
+        ValueError, match="x.json must be an export in the tool's form.*_input_hash"
+    ):
         annotation_tools.prodigy(tmp_path / "x.json")
     (tmp_path / "y.json").write_text("[{")
-    with pytest.raises(ValueError, match="y.json must be JSON"):
+    with pytest.raises(ValueError, match="y.json must be .*Expecting property name"):
         annotation_tools.argilla(tmp_path / "y.json")
 
 

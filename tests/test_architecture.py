@@ -20,7 +20,8 @@ FLOORS = """
     data.harmless
     data.batches
     data.inputs
-    data.answers data.annotation_tools data.columns
+    data.answers data.columns
+    data.annotation_tools
     data.coverage
     data.pictures
     data.preparation data.readers

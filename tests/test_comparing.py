@@ -1,6 +1,7 @@
 """Methods compared on candidate sets alone."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on():
         vt.compare(data, methods=["ipal"], validation_fraction=0.5, repeats=1, report=quiet)
 
 
-def test_a_comparison_continues_and_refuses_other_data(tmp_path):
+def test_a_comparison_continues_and_refuses_other_data_and_broken_files(tmp_path):
     data, lines = blobs(150), []
     first = tuning.compare(data, tmp_path / "c", methods=CLASSICAL, report=lines.append)
     assert any(line.startswith("ipal, fold 1") for line in lines)
@@ -115,6 +116,20 @@ def test_a_comparison_continues_and_refuses_other_data(tmp_path):
     assert [path.stat().st_mtime_ns for path in kept][1:] == times[1:]
     with pytest.raises(ValueError, match="another comparison, or one on other data"):
         tuning.compare(data.take(slice(140)), tmp_path / "c", methods=CLASSICAL, report=quiet)
+    broken = {
+        "predictions/plknn-0-0.npz": [b"", b"PK"],
+        "comparison.yaml": [b"", b"a: [", b"a: *b"],
+    }
+    arrays = io.BytesIO()
+    np.savez(arrays, hit=["a"], second=[1.0], share=[1.0], seconds=[1.0, 2.0])
+    broken["predictions/plknn-0-0.npz"].append(arrays.getvalue())
+    for name, contents in broken.items():
+        kept = (tmp_path / "c" / name).read_bytes()
+        for content in contents:
+            (tmp_path / "c" / name).write_bytes(content)
+            with pytest.raises(ValueError, match=f"{name} is empty, cut short or of another kind"):
+                tuning.compare(data, tmp_path / "c", methods=CLASSICAL, report=quiet)
+        (tmp_path / "c" / name).write_bytes(kept)
 
 
 @pytest.mark.parametrize(

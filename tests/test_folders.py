@@ -255,6 +255,66 @@ def test_a_broken_file_is_named_to_who_predicts(name, run, animals, damage):
         runs.predict(run, animals)
 
 
+NUMBER = {"name": "wings", "kind": "number"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kinds", None),
+        ("kinds", ["wings"]),
+        ("ids", None),
+        ("ids", "wings"),
+        ("ids", [1]),
+        ("preparation", 3),
+        ("preparation", {"nothing": 1}),
+        ("preparation", {"columns": 3}),
+        ("preparation", {"columns": [None]}),
+        ("preparation", {"columns": [{**NUMBER, "kind": "secret"}]}),
+        ("preparation", {"columns": [{**NUMBER, "mean": "x"}]}),
+        ("preparation", {"columns": [{**NUMBER, "scale": 0}]}),
+        ("preparation", {"columns": [{**NUMBER, "gaps": "no"}]}),
+        ("preparation", {"columns": [{**NUMBER, "words": "abc"}]}),
+        ("preparation", {"columns": [{**NUMBER, "kind": "text", "words": ["a"]}]}),
+        ("preparation", {"pictures": 1.5}),
+    ],
+)
+def test_columns_of_another_form_in_a_schema_are_named(key, value, run, animals):
+    schema = json.loads((run / "schema.json").read_text())
+    for columns in ({**schema["columns"], key: value}, {key: schema["columns"][key]}):
+        (run / "schema.json").write_text(json.dumps({**schema, "columns": columns}))
+        message = "schema.json is empty, cut short or of another kind .*: delete .*schema.json"
+        with pytest.raises(ValueError, match=message):
+            runs.predict(run, animals)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.yaml", "a: &a [1]\nb: *a\nseed: 1"),
+        ("config.yaml", "a: " + "[" * 5000 + "]" * 5000 + "\nseed: 1"),
+        ("summary.json", '{"seconds": "x"}'),
+        ("summary.json", '{"seconds": 1, "accuracy": null}'),
+        ("summary.json", '{"seconds": 1, "recall": 3}'),
+        ("summary.json", '{"seconds": 1, "recall": {"ant": "<b>"}}'),
+        ("history.json", '{"loss": 3}'),
+        ("history.json", '{"loss": ["<b>", 1]}'),
+        ("history.json", "[1, 2]"),
+    ],
+)
+def test_values_of_another_form_are_named(name, content, run, animals):
+    (run / name).write_text(content)
+    message = f"{name} is empty, cut short or of another kind .*delete "
+    with pytest.raises(ValueError, match=message):
+        runs.report(run) if name == "history.json" else runs.train(config(animals), run)
+
+
+def test_what_a_run_on_answers_leaves_is_deleted_with_it(run):
+    (run / "annotators.csv").write_text("annotator,answers,accuracy\n")
+    runs.delete(run)
+    assert not list(run.iterdir())
+
+
 def test_a_broken_model_is_made_anew(run, animals, damage):
     before = dict(np.load(run / "model.npz"))
     damage(run / "model.npz")

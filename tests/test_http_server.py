@@ -1,13 +1,17 @@
 """The example server, as a process of its own, asked by honest clients and by others."""
 
+import contextlib
 import http.client
 import json
+import runpy
 import socket
 import sys
+import types
 
 import numpy as np
 import pytest
 import served as cases
+import tensorflow as tf
 from test_serving import EXAMPLES, free_port, rest, running, with_huge_numbers
 
 
@@ -124,6 +128,52 @@ def test_clients_that_do_not_end_their_requests_hold_nobody_up(server):
     for connection in idle:
         connection.close()
     assert ask(server, honest(1))[0] == 200
+
+
+def test_a_model_of_pictures_is_not_served(tmp_path, monkeypatch):
+    class Names(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "image")])
+        def serve(self, image):
+            return {"names": image}
+
+    module = Names()
+    tf.saved_model.save(module, str(tmp_path / "1"), {"serving_default": module.serve})
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import answers
+
+    with pytest.raises(SystemExit, match="one array of features. Received: .*, a model of image"):
+        answers.load(tmp_path)
+
+
+def test_the_server_of_kserve_answers_and_refuses(served, monkeypatch):
+    """With a stand-in for KServe, which has an environment of its own (see `test_serving.py`)."""
+
+    class Model:
+        def __init__(self, name):
+            self.name, self.ready = name, False
+
+    class InvalidInput(Exception):
+        pass
+
+    stand_in = types.SimpleNamespace(
+        Model=Model, errors=types.SimpleNamespace(InvalidInput=InvalidInput)
+    )
+    monkeypatch.setitem(sys.modules, "kserve", stand_in)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = runpy.run_path(str(EXAMPLES / "kserve_server.py"))
+    server = script["SavedModel"]("blobs", served.folder.parent)
+    assert server.ready
+    found = server.predict({"instances": served.features.tolist()})["predictions"]
+    expected = served.classifier.predict(served.features, verbose=0).argmax(axis=1)
+    assert [row["class_name"] for row in found] == [cases.NAMES[label] for label in expected]
+    payloads = [{"instances": [[[1.0, 2.0, 3.0]]] * 10_001}]
+    for body in MALFORMED.values():
+        with contextlib.suppress(ValueError, RecursionError):  # what KServe does not hand on
+            payloads.append(json.loads(body))
+    assert len(payloads) > 10
+    for payload in payloads:
+        with pytest.raises(InvalidInput):
+            server.predict(payload)
 
 
 def test_other_paths(server):

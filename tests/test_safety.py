@@ -4,17 +4,20 @@ import contextlib
 import copy
 import csv
 import gzip
+import html.parser
 import http.server
 import io
 import json
 import os
 import pathlib
 import shutil
+import struct
 import sys
 import tarfile
 import threading
 import warnings
 import zipfile
+import zlib
 
 import attacks
 import conftest
@@ -26,7 +29,8 @@ import yaml
 
 import valen_tf as vt
 from valen_tf import cli
-from valen_tf.data.harmless import write_csv
+from valen_tf.data import annotation_tools, answers, pictures
+from valen_tf.data.harmless import printable, write_csv
 
 CLASSES = ["ant", "bee", "cat"]
 
@@ -595,7 +599,183 @@ def test_a_record_of_a_run(change, folder, canary, capsys):
     refused(capsys, "results", folder, "--page", page, "--figures", folder / "f")
 
 
+# -- tables, answers, pictures ------------------------------------------------------------------
+
+
+def test_a_parquet_file_with_a_pickle(folder, canary):
+    """The type of a column that earlier versions of pyarrow unpickled."""
+    arrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    pickled = {
+        b"ARROW:extension:name": b"arrow.py_extension_type",
+        b"ARROW:extension:metadata": attacks.pickled(canary),
+    }
+    fields = [arrow.field("size", arrow.float64(), metadata=pickled)]
+    fields.append(arrow.field("candidates", arrow.string()))
+    table = arrow.table([[1.0, 2.0], ["a", "b"]], schema=arrow.schema(fields))
+    parquet.write_table(table, folder / "data.parquet")
+    with contextlib.suppress(ValueError):
+        vt.PartialLabelDataset.from_csv(folder / "data.parquet")
+
+
+@pytest.mark.parametrize("described", [b"{", b"[]", b"3", b'{"index_columns": ["none"]}'])
+def test_what_a_parquet_file_tells_pandas(described, folder):
+    arrow, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    table = arrow.table({"size": [1.0, 2.0], "candidates": ["a", "b"]})
+    told = table.replace_schema_metadata({b"pandas": described})
+    parquet.write_table(told, folder / "data.parquet")
+    with pytest.raises(ValueError, match="data.parquet must be a whole Parquet file"):
+        vt.PartialLabelDataset.from_csv(folder / "data.parquet")
+
+
+ANSWER = '{"id": 1, "text": "x", "label": ["cat"]}\n'
+
+
+@pytest.mark.parametrize("kind", ["file", "device", "pipe", "folder"])
+def test_a_folder_of_answers_that_leads_elsewhere(kind, folder):
+    (folder / "secret").write_text(ANSWER)
+    (folder / "export").mkdir()
+    member = folder / "export" / "ann.jsonl"
+    if kind == "pipe":
+        os.mkfifo(member)
+    elif kind == "folder":
+        member.mkdir()
+    else:
+        member.symlink_to({"file": folder / "secret", "device": "/dev/zero"}[kind])
+    with pytest.raises(ValueError, match="export must hold its files itself.*ann.jsonl"):
+        annotation_tools.read(folder / "export")
+
+
+def test_names_in_an_archive_of_answers(folder, canary):
+    names = [f"../../temporary/{canary.name}.jsonl", f"{canary}.jsonl", "../x/ann.jsonl"]
+    others = ["__MACOSX/._ann.jsonl", ".hidden.jsonl", "photo.png"]
+    with zipfile.ZipFile(folder / "answers.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, ANSWER)
+        for name in others:  # which an honest archive may hold beside the answers
+            archive.writestr(name, b"\xff\xfe")
+    found = annotation_tools.read(folder / "answers.zip")
+    assert found["annotator"].tolist() == ["canary", "canary", "ann"]
+
+
+def test_an_archive_of_answers_that_is_larger_than_it_looks(folder, monkeypatch):
+    with zipfile.ZipFile(folder / "answers.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ann.jsonl", b" " * 10**6)
+    assert (folder / "answers.zip").stat().st_size < 2000
+    monkeypatch.setattr(annotation_tools, "MOST_BYTES", 10**6 - 1)
+    with pytest.raises(ValueError, match="answers.zip must hold at most 999999 bytes.*1000000"):
+        annotation_tools.read(folder / "answers.zip")
+
+
+def test_ends_of_lines_inside_of_an_answer(folder):
+    """JSON may hold them as they are, and no text of a stranger breaks a record in two."""
+    text = "a\u2028b\x85c\x0cd"
+    written = ANSWER.replace('"x"', json.dumps(text, ensure_ascii=False))
+    (folder / "ann.jsonl").write_text(written, "utf-8")
+    assert annotation_tools.read(folder / "ann.jsonl")["data.text"].tolist() == [text]
+
+
+OUTSIDE = ["../secret.png", "{0}/secret.png", "away.png", "circle.png", "pipe.png", "inner", "."]
+
+
+@pytest.mark.parametrize("name", [*OUTSIDE, "", "x" * 300, "a\0b.png", "a\nb.png", "none.png"])
+def test_a_name_that_is_no_picture_of_the_folder(name, folder):
+    home = folder / "pictures"
+    (home / "inner").mkdir(parents=True)
+    (folder / "secret.png").write_bytes(b"x")
+    (home / "away.png").symlink_to(folder / "secret.png")
+    (home / "circle.png").symlink_to("circle.png")
+    (home / "good.png").write_bytes(b"x")
+    os.mkfifo(home / "pipe.png")
+    name = name.format(folder)
+    with pytest.raises(ValueError, match="Every picture must be a file in .*pictures.*in row 1$"):
+        pictures.find(home, ["good.png", name])
+    frame = pandas.DataFrame({"note": [name], "file": ["good.png"]})
+    assert pictures.column_of(frame, home, []) in ("note", "file")  # whatever else is in a cell
+
+
+def chunk(kind, content):
+    body = kind + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png_of(width, height):
+    """A file of 100 bytes that says it has so many pixels."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    data = chunk(b"IDAT", zlib.compress(b"\0" * 100))
+    return b"\x89PNG\r\n\x1a\n" + header + data + chunk(b"IEND", b"")
+
+
+BROKEN_PICTURES = {
+    "of a billion pixels.png": png_of(100_000, 100_000),
+    "of more than integers.png": png_of(2**31 - 1, 2**31 - 1),
+    "cut.png": png_of(64, 64)[:50],
+    "of many pixels.gif": b"GIF89a" + b"\xff" * 60,
+    "of a negative height.bmp": b"BM"
+    + struct.pack("<IHHI", 54, 0, 0, 54)
+    + struct.pack("<IiiHHIIiiII", 40, 5, -(2**31), 1, 24, 0, 0, 0, 0, 0, 0),
+    "that is a page.svg": b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
+    "empty.jpg": b"",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_PICTURES)
+def test_a_picture(name, folder):
+    (folder / name).write_bytes(BROKEN_PICTURES[name])
+    data = vt.PartialLabelDataset.from_images([folder / name], [["x"]])
+    with pytest.raises(ValueError, match=r"must be a picture \(JPEG, PNG, GIF or BMP\)") as found:
+        data.features[:]
+    assert name in str(found.value) and "{{" not in str(found.value)
+
+
 # -- what is written and shown ------------------------------------------------------------------
+
+
+MARKUP = ["</script><script>alert(1)</script>", "<!--<script>", "<img src=x onerror='alert(1)'>"]
+MARKUP += [
+    "\u2028alert(1)//",
+    "{script}{data}",
+    '"><b onclick=alert(1)>',
+    "&lt;script&gt;",
+    "a\x1b[2J",
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_markup_in_a_label_report(text, folder):
+    """As a class, an annotator, a title, a cell, a column and a curve."""
+    data = conftest.blobs(12)
+    said = answers.Answers(range(12), [0] * 12, data.labels, 12, 3, annotators=(text,))
+    names = [text, f"{text} 2", "cat"]
+    shown = vt.PartialLabelDataset(
+        data.features, data.candidates, data.labels, class_names=names, answers=said
+    )
+    written = vt.report(
+        vt.methods.PLKNN(num_neighbors=2).fit(data),
+        shown,
+        folder / "report.html",
+        title=text,
+        details=pandas.DataFrame({text: [text] * 12}),
+        history={text: [2.0, 1.0]},
+    )
+    tags, inside = [], {}
+
+    class Parser(html.parser.HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            tags.append((tag, dict(attributes)))
+
+        def handle_data(self, data):
+            inside.setdefault(len(tags), data)
+
+    Parser().feed(written.read_text("utf-8"))
+    scripts = [number for number, (tag, _) in enumerate(tags, start=1) if tag == "script"]
+    assert len(scripts) == 2 and not [tag for tag, _ in tags if tag in ("img", "b")]
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+    content = json.loads(inside[scripts[0]])
+    text = printable(text)
+    assert content["classes"][0] == content["title"] == content["annotators"][0][0] == text
+    assert content["details"]["columns"] == [text] and content["details"]["cells"][0] == [text]
+    assert list(content["curves"]) == [text]
+
 
 WILD = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=quoted", "-1", "o[/x]", "a\x1b[2Jb"]
 

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import inspect
 import numbers
+import os
 import pathlib
 import sys
 import types
@@ -352,6 +353,52 @@ def check_file(argument, path):
     if not pathlib.Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     require(pathlib.Path(path).is_file(), f"`{argument}` must be a file", path)
+
+
+@contextlib.contextmanager
+def reading(path, kind):
+    """Says which file cannot be read, whatever error a library has for a broken one.
+
+    Errors of the house pass as they are, and so does that of a library that is not installed.
+
+    Args:
+        path: The file.
+        kind: What the file must be, in words.
+
+    Example:
+        >>> with reading("data.csv.gz", "a whole file"):
+        ...     raise EOFError("Compressed file ended early")
+        Traceback (most recent call last):
+        ValueError: data.csv.gz must be a whole file. Received: Compressed file ended early
+    """
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        ours = type(error) in (ValueError, WrongType) and ". Received: " in str(error)
+        if ours or getattr(error, "filename", None) is not None:  # the system names the file
+            raise
+        # Python's own words would say how this package looked, not what it found.
+        what = "values of another form"
+        if isinstance(error, KeyError):
+            what = f"nothing called {error}"
+        elif isinstance(error, RecursionError):
+            what = "lists or braces that are nested too deeply"
+        elif not isinstance(error, (TypeError, AttributeError, IndexError)):
+            what = str(error) or type(error).__name__
+        raise ValueError(f"{path} must be {kind}. Received: {shortened(what)}") from error
+
+
+def is_inside(folder, path):
+    """Whether a path is that of a file in a folder, and no link leads out; of any name, without an error.
+
+    Args:
+        folder: The folder, as `resolve` gives it.
+        path: The path.
+    """
+    # Those of `os.path` take names that are too long, have a NUL, or are links in a circle.
+    return os.path.isfile(path) and pathlib.Path(os.path.realpath(path)).is_relative_to(folder)
 
 
 def check_folder(folder, *parts):

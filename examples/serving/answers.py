@@ -20,7 +20,14 @@ def load(base):
         base: Folder of the versions.
     """
     version = max(int(path.name) for path in pathlib.Path(base).iterdir() if path.name.isdecimal())
-    return tf.saved_model.load(pathlib.Path(base) / str(version))
+    served = tf.saved_model.load(pathlib.Path(base) / str(version))
+    inputs = served.signatures["serving_default"].structured_input_signature[1]
+    if set(inputs) != {"features"}:
+        raise SystemExit(
+            f"This server answers models of one array of features. Received: {base}, a model of "
+            f"{', '.join(inputs)}, which TF Serving serves."
+        )
+    return served
 
 
 def answer(served, payload, most_rows=MOST_ROWS):

@@ -641,7 +641,7 @@ def _show(summary, title, of="held-out"):
             told = ", ".join(f"{name} {100 * recall:.2f} %" for name, recall in lowest)
             rows.append(("lowest recall", printable(told)))
             continue
-        words = _WORDS[key.removeprefix("ablation_")]
+        words = _WORDS.get(key.removeprefix("ablation_"), key)
         # "held-out" only of rows that were; a file that was given has its name.
         held_out = of == "held-out" or "{of}" not in words
         words = words.format(of="held-out" if held_out else "the")

@@ -8,16 +8,20 @@ and ignored answers are left out; an answer that rejects a label excludes it.
 
 from __future__ import annotations
 
+import io
 import json
 import pathlib
 import zipfile
 from typing import TYPE_CHECKING
 
-from valen_tf.checks import check_file, require
+from valen_tf.checks import check_file, is_inside, reading, require, shortened
+from valen_tf.data.columns import fields
 
 if TYPE_CHECKING:
     import pandas
 
+MOST_BYTES = 2**30  # of what is in a zip: a few bytes can stand for more than the machine has
+_EXPORT = "an export in the tool's form, whole and in UTF-8"
 COLUMNS = {"item": "item", "annotator": "annotator", "label": "label", "excludes": "excludes"}
 
 
@@ -61,7 +65,8 @@ def _tool(path):
             header = file.readline()
         columns = {name.strip().strip('"') for name in header.split(",")}
         return label_studio if {"id", "annotator", "annotation_id"} <= columns else None
-    records = _json(path)
+    with reading(path, _EXPORT):
+        records = _records(_text(path))
     record = records[0] if isinstance(records, list) and records else records
     keys = set(record) if isinstance(record, dict) else set()
     if keys & {"annotations", "completions", "annotation_id"}:
@@ -83,13 +88,14 @@ def label_studio(path: pathlib.Path | str, *, name: str | None = None) -> pandas
     Returns:
         A pandas frame.
     """
-    path = pathlib.Path(path)
-    if path.suffix == ".csv":
-        return _frame(_label_studio_flat(_csv(path), name), path)
-    tasks = _json(path)
+    return _frame(_label_studio, path, name)
+
+
+def _label_studio(path, name):
+    text = _text(path)
+    tasks = _records(text) if text.lstrip()[:1] in ("[", "{") else _rows(text, path)
     nested = any("annotations" in task or "completions" in task for task in tasks)
-    read = _label_studio_tasks if nested else _label_studio_flat
-    return _frame(read(tasks, name), path)
+    return (_label_studio_tasks if nested else _label_studio_flat)(tasks, name)
 
 
 def _label_studio_tasks(tasks, name):
@@ -105,7 +111,7 @@ def _label_studio_tasks(tasks, name):
             _require_one({result.get("from_name") for result in results}, "name")
             who = annotation.get("completed_by")
             who = who.get("email", who.get("id")) if isinstance(who, dict) else who
-            labels = [label for result in results for label in result["value"]["choices"]]
+            labels = [label for result in results for label in _list(result["value"]["choices"])]
             yield task["id"], who, labels, [], task.get("data", {})
 
 
@@ -145,11 +151,11 @@ def argilla(path: pathlib.Path | str, *, question: str | None = None) -> pandas.
     Returns:
         A pandas frame.
     """
-    return _frame(_argilla(_json(path), question), path)
+    return _frame(_argilla, path, question)
 
 
-def _argilla(records, question):
-    for record in records:
+def _argilla(path, question):
+    for record in _records(_text(path)):
         if "responses" in record:  # nested: drafts cannot be told from answers
             questions, data = record["responses"] or {}, record.get("fields", {})
             wanted = question or _require_one(set(questions), "question")
@@ -164,6 +170,8 @@ def _argilla(records, question):
         users = record.get(f"{wanted}{ends}.users") or [None] * len(values)
         states = record.get(f"{wanted}{ends}.status") or ["submitted"] * len(values)
         data = {key: value for key, value in record.items() if "." not in key and key != "id"}
+        as_many = len(values) == len(users) == len(states)
+        require(as_many, f"{path} must have a user and a status for each response", record["id"])
         for value, user, status in zip(values, users, states, strict=True):
             if status == "submitted":
                 yield record["id"], user, _list(value), [], data
@@ -178,34 +186,44 @@ def doccano(path: pathlib.Path | str) -> pandas.DataFrame:
     Returns:
         A pandas frame.
     """
-    path = pathlib.Path(path)
-    if path.is_dir():
-        texts = {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
-    elif not zipfile.is_zipfile(path):  # one member's file
-        texts = {path.name: path.read_text("utf-8")}
-    else:
-        # Members are read in memory: no name in an archive becomes a file.
-        with zipfile.ZipFile(path) as archive:
-            texts = {name: archive.read(name).decode("utf-8") for name in archive.namelist()}
-    return _frame(_doccano(texts), path)
+    return _frame(_doccano, path)
 
 
-def _doccano(texts):
-    import io
-
-    for name, text in texts.items():
-        file = pathlib.PurePosixPath(name)
-        if file.suffix == ".csv":
-            records = _csv(io.StringIO(text))
-        elif file.suffix == ".jsonl":
-            records = _lines(text)
-        else:
-            continue
-        for record in records:
+def _doccano(path):
+    for name, text in _members(pathlib.Path(path)):
+        for record in _rows(text, path) if name.suffix == ".csv" else _lines(text):
             labels = record.get("label") or []
-            labels = labels.split("#") if isinstance(labels, str) else list(labels)
+            labels = labels.split("#") if isinstance(labels, str) else labels
             data = {key: value for key, value in record.items() if key not in ("id", "label")}
-            yield record["id"], file.stem, labels, [], data
+            yield record["id"], name.stem, labels, [], data
+
+
+def _members(path):
+    """Name and text of the file of each member of a project."""
+    if path.is_dir():
+        for file in filter(_is_member, sorted(path.iterdir())):
+            rule = f"{path} must hold its files itself"
+            require(
+                is_inside(path.resolve(), file), rule, f"{file.name}, which is elsewhere or none"
+            )
+            yield file, _text(file)
+    elif zipfile.is_zipfile(path):
+        # Read in memory: no name in an archive becomes a file.
+        with zipfile.ZipFile(path) as archive:
+            members = [part for part in archive.infolist() if _is_member(part.filename)]
+            size = sum(part.file_size for part in members)
+            rule = f"{path} must hold at most {MOST_BYTES} bytes, or be unpacked into a folder"
+            require(size <= MOST_BYTES, rule, f"{size} bytes")
+            for part in members:
+                yield pathlib.PurePosixPath(part.filename), archive.read(part).decode("utf-8-sig")
+    else:
+        yield path, _text(path)
+
+
+def _is_member(name):
+    """Whether a file is a member's, and not one that the system put beside it."""
+    name = pathlib.PurePosixPath(name)
+    return name.suffix in (".csv", ".jsonl") and not name.name.startswith(".")
 
 
 def prodigy(path: pathlib.Path | str) -> pandas.DataFrame:
@@ -220,11 +238,11 @@ def prodigy(path: pathlib.Path | str) -> pandas.DataFrame:
     Returns:
         A pandas frame.
     """
-    return _frame(_prodigy(_json(path)), path)
+    return _frame(_prodigy, path)
 
 
-def _prodigy(records):
-    for record in records:
+def _prodigy(path):
+    for record in _records(_text(path)):
         labels, excludes, answer = [], [], record.get("answer")
         if answer == "accept":
             labels = record["accept"] if "accept" in record else _list(record.get("label"))
@@ -238,28 +256,32 @@ def _prodigy(records):
         yield record["_input_hash"], record.get("_annotator_id"), labels, excludes, data
 
 
-def _frame(answers, path):
-    """The long table of `(item, annotator, labels, excluded labels, data)`."""
+def _frame(answers, path, *options):
+    """The long table of the `(item, annotator, labels, excluded labels, data)` that a function finds."""
     import pandas as pd
 
-    try:
+    with reading(path, _EXPORT):
         rows = [
             {
                 "item": item,
                 "annotator": "unknown" if annotator is None else str(annotator),
-                "label": [str(label) for label in labels],
-                "excludes": [str(label) for label in excludes],
+                "label": _names(labels),
+                "excludes": _names(excludes),
                 **{f"data.{key}": value for key, value in data.items()},
             }
-            for item, annotator, labels, excludes, data in answers
+            for item, annotator, labels, excludes, data in answers(path, *options)
             if labels or excludes
         ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} is not an export in the tool's form: {type(error).__name__}: {error}"
-        ) from error
     require(len(rows) > 0, f"{path} must hold an answer", "none that was given and submitted")
     return pd.DataFrame(rows)
+
+
+def _names(labels):
+    """Labels as texts: ratings and rankings, in lists or dicts of their own, are none."""
+    known = [isinstance(label, (str, int, float)) for label in labels]
+    if not isinstance(labels, list) or not all(known):
+        raise ValueError(f"labels that are no list of names, {shortened(labels, 60)}")
+    return [str(label) for label in labels]
 
 
 def _require_one(names, argument):
@@ -272,23 +294,22 @@ def _list(value):
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _json(path):
-    """The records of a JSON file, one list or a line each."""
-    text = pathlib.Path(path).read_text("utf-8")
-    try:
-        return json.loads(text) if text.lstrip().startswith("[") else _lines(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path} must be JSON, a list or a record in each line: {error}"
-        ) from error
+def _text(path):
+    check_file("answers", path)
+    return pathlib.Path(path).read_text("utf-8-sig")
+
+
+def _records(text):
+    """The records of JSON, one list or a line each."""
+    return json.loads(text) if text.lstrip().startswith("[") else _lines(text)
 
 
 def _lines(text):
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    # By line feeds alone: other ends of lines may stand inside of texts.
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
-def _csv(source):
-    import pandas as pd
-
-    frame = pd.read_csv(source, dtype=str, keep_default_na=False)
-    return frame.to_dict("records")
+def _rows(text, path):
+    """The rows of a CSV file as dicts."""
+    header, *rows = fields(io.StringIO(text, newline=""), path)
+    return [dict(zip(header, row, strict=True)) for row in rows]

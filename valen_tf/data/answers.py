@@ -420,7 +420,9 @@ def _like(common, accuracy, crowd):
     odds = logit(np.diag(common)) + (logit(accuracy) - logit(crowd))[:, None]
     right = scipy.special.expit(odds)[:, :, None]  # [annotators, true class, 1]
     errors = np.where(same > 0, 0.0, common)
-    return right * same + (1.0 - right) * errors / errors.sum(axis=1, keepdims=True)
+    # Where there is one class alone, nobody errs.
+    sums = np.maximum(errors.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return right * same + (1.0 - right) * errors / sums
 
 
 def from_long(

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import codecs
+import collections
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -19,11 +21,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from valen_tf.checks import WrongType, check_file, require, require_rows, shortened, shown
+from valen_tf.checks import (
+    WrongType,
+    check_file,
+    reading,
+    require,
+    require_rows,
+    shortened,
+    shown,
+)
 
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     import pandas
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
 
 KINDS = ("number", "category", "date", "text")
 MOST_COLUMNS = 100_000  # of a file; pandas takes a second for 20,000
+_CSV = "a whole CSV file in a usual encoding, compressed or not"
 _SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 200_000  # characters from which the separator is told
 # Encodings that files of spreadsheets and data bases come in, where they are not UTF-8.
@@ -178,12 +189,8 @@ def header(path: pathlib.Path | str) -> list[str]:
     check_file("path", path)
     if _is_parquet(path):
         return list(_read_parquet(path).columns.map(str))
-    try:
+    with reading(path, _CSV):
         return _check_fields(path, _encoding(path))[1]
-    except UnicodeError as error:
-        raise ValueError(f"{path} must be a text in a usual encoding. Received: {error}") from None
-    except csv.Error as error:
-        raise ValueError(f"{path} must be a CSV file. Received: {shortened(error)}") from None
 
 
 def is_frame(value: object) -> bool:
@@ -211,20 +218,19 @@ def _read_parquet(path):
     import pandas as pd
 
     try:
-        return pd.read_parquet(path)
+        with reading(path, "a whole Parquet file"):
+            return pd.read_parquet(path)
     except ImportError:
         raise ImportError(
             f"{path} is a Parquet file, which pandas reads by pyarrow: `pip install pyarrow`, or give "
             "the table as CSV."
         ) from None
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path} must be a Parquet file. Received: {shortened(error)}") from None
 
 
 def _read_text(path, words):
     import pandas as pd
 
-    try:
+    with reading(path, _CSV):
         encoding = _encoding(path)
         separator, header = _check_fields(path, encoding)
         how = {"sep": separator, "encoding": encoding, "index_col": False}
@@ -241,10 +247,6 @@ def _read_text(path, words):
                 path, usecols=lambda name: name in words, dtype=str, keep_default_na=False, **how
             )
             frame = frame.assign(**{name: texts[name] for name in texts})
-    except UnicodeError as error:
-        raise ValueError(f"{path} must be a text in a usual encoding. Received: {error}") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error, OverflowError) as error:
-        raise ValueError(f"{path} must be a CSV file. Received: {shortened(error)}") from None
     return frame
 
 
@@ -294,29 +296,53 @@ def _check_fields(path, encoding):
 
     Pandas would take the first of one field too many for an index, and shift all columns.
     """
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        with _opened(path, "r", encoding=encoding) as opened:
-            separator = _separator(opened.handle.read(_SAMPLE))
-        with _opened(path, "r", encoding=encoding) as opened:
-            rows = csv.reader(opened.handle, delimiter=separator)
-            header = None
-            for row in rows:
-                blank = not row or (len(row) == 1 and not row[0].strip())
-                if header is None:
-                    header = None if blank else row
-                elif len(row) != len(header) and not blank:
-                    raise ValueError(
-                        f"{path} must have {len(header)} fields in every row, as in its header. "
-                        f"Received: {len(row)} fields in line {rows.line_num}"
-                    )
-    finally:
-        csv.field_size_limit(limit)
-    require(header is not None, f"{path} must have a header", "an empty file")
+    with _opened(path, "r", encoding=encoding) as opened, _long_fields():
+        separator = _separator(opened.handle.read(_SAMPLE))
+    with _opened(path, "r", encoding=encoding) as opened:
+        rows = fields(opened.handle, path, separator)
+        header = next(rows)
+        collections.deque(rows, maxlen=0)
     rule = f"{path} must have at most {MOST_COLUMNS} columns"
     require(len(header) <= MOST_COLUMNS, rule, f"{len(header)} columns")
-    header[0] = header[0].removeprefix("\ufeff")
     return separator, header
+
+
+def fields(lines: Iterable[str], path: Any, separator: str = ",") -> Iterator[list[str]]:
+    """The rows of a CSV file, the header first; all must have as many fields, blank lines are left out.
+
+    Args:
+        lines: Its lines.
+        path: The file, for the error.
+        separator: What separates the fields.
+
+    Yields:
+        Lists of texts.
+    """
+    rows, header = csv.reader(lines, delimiter=separator), None
+    with _long_fields():
+        for row in rows:
+            if not row or (len(row) == 1 and not row[0].strip()):
+                continue
+            if header is None:
+                header = row
+                header[0] = header[0].removeprefix("\ufeff")
+            elif len(row) != len(header):
+                raise ValueError(
+                    f"{path} must have {len(header)} fields in every row, as in its header. "
+                    f"Received: {len(row)} fields in line {rows.line_num}"
+                )
+            yield row
+    require(header is not None, f"{path} must have a header", "an empty file")
+
+
+@contextlib.contextmanager
+def _long_fields():
+    """Fields of any length."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _separator(sample):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
-import functools
+import os
 import pathlib
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from valen_tf.checks import COUNT, WrongType, require, shortened, shown
+from valen_tf.checks import COUNT, WrongType, is_inside, require, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _THREADS = 8  # TensorFlow decodes outside of Python's lock
+_OF_TENSORFLOW = re.compile(r"{{.*?}} *| *\[Op:.*")  # in its errors, what names its own parts
 
 
 class Pictures:
@@ -81,7 +83,7 @@ class Pictures:
             with tf.device("CPU:0"):
                 picture = decode(tf.io.read_file(path), self.preparation.size)
         except (tf.errors.OpError, ValueError) as error:
-            reason = shortened(str(error).strip().split("\n")[0], 80)
+            reason = shortened(_OF_TENSORFLOW.sub("", str(error).strip().split("\n")[0]), 120)
             raise ValueError(
                 f"{path} must be a picture (JPEG, PNG, GIF or BMP). Received: {reason}"
             ) from None
@@ -147,24 +149,19 @@ def find(folder: pathlib.Path | str, names: Sequence[str]) -> list[pathlib.Path]
     """
     folder = pathlib.Path(folder)
     require(folder.is_dir(), "`images` must be a folder", folder)
-    inside = functools.partial(_inside, folder.resolve())
-    paths = []
+    home, paths = folder.resolve(), []
     for row, name in enumerate(names):
         path = folder / name
-        good = name and inside(path) and path.is_file()
-        require(good, f"Every picture must be a file in {folder}", f"{name!r} in row {row}")
+        rule = f"Every picture must be a file in {folder}"
+        require(name and is_inside(home, path), rule, f"{shortened(repr(name), 60)} in row {row}")
         paths.append(path)
     return paths
-
-
-def _inside(folder, path):
-    return path.resolve().is_relative_to(folder)
 
 
 def column_of(frame: pandas.DataFrame, folder: pathlib.Path | str, aside: Sequence[str]) -> str:
     """The column that names files in a folder."""
     for name in frame:
         first = str(frame[name].iloc[0]).strip() if len(frame) else ""
-        if name not in aside and first and (pathlib.Path(folder) / first).is_file():
+        if name not in aside and first and os.path.isfile(os.path.join(folder, first)):
             return name
     require(False, f"There must be a column of names of files in {folder}", [*frame.columns[:50]])

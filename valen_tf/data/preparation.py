@@ -14,7 +14,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from valen_tf.checks import require, shortened
+from valen_tf.checks import (
+    POSITIVE,
+    check_values,
+    each,
+    flag,
+    number,
+    require,
+    rules,
+    shortened,
+    text,
+)
 from valen_tf.data import columns
 
 if TYPE_CHECKING:
@@ -183,22 +193,36 @@ class Preparation(TransformerMixin, BaseEstimator):
             from valen_tf.data.pictures import Scaling
 
             return Scaling(values["pictures"])
-        fields = [field.name for field in dataclasses.fields(Column)]
-        made = []
-        for value in values["columns"]:
-            rule = "A column of a preparation must have a name and a kind"
-            good = set(value) <= set(fields) and isinstance(value.get("name"), str)
-            good = good and str(value.get("kind")).partition(" ")[0] in columns.KINDS
-            require(good, rule, shortened(value))
-            texts = {key: tuple(value.get(key, ())) for key in ("words", "weights")}
-            made.append(Column(**{**value, **texts}))
         preparation = cls()
-        preparation.columns_ = tuple(made)
+        preparation.columns_ = tuple(Column(**_checked(value)) for value in values["columns"])
         return preparation
 
     def same_as(self, other: Preparation | None) -> bool:
         """Whether another preparation was fitted to the same."""
         return other is self or (other is not None and self.columns_ == other.columns_)
+
+
+_RULES = rules(
+    name=text,
+    mean=number,
+    scale=POSITIVE,
+    gaps=flag,
+    words=each(text),
+    weights=each(number),
+    clock=flag,
+)
+
+
+def _checked(value):
+    """What describes a `Column`, held against rules: it may come from a stranger's file."""
+    fields = {field.name for field in dataclasses.fields(Column)}
+    good = isinstance(value, dict) and {"name", "kind"} <= value.keys() <= fields
+    good = good and str(value["kind"]).partition(" ")[0] in columns.KINDS
+    require(good, "A column of a preparation must have a name and a kind", shortened(value))
+    if value["kind"] == "text":
+        as_many = len(value.get("words", ())) == len(value.get("weights", ()))
+        require(as_many, "A text must have a weight for each word", value["name"])
+    return {**value, **check_values(_RULES, value)}
 
 
 def _fitted(name, kind, values, table):

@@ -20,6 +20,7 @@ import yaml
 from valen_tf import checks
 from valen_tf import methods as known_methods
 from valen_tf.checks import shortened
+from valen_tf.data.files import broken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,6 +269,23 @@ def read_config(path: pathlib.Path | str | None = None, overrides: Sequence[str]
     if isinstance(data, dict) and data.get("images") is not None and isinstance(network, dict):
         network.setdefault("name", "convnet")  # unless another one is named
     return config_from(_with_settings_of_method(values, where), where)
+
+
+def read_stored(path: pathlib.Path, advice: str, last: str) -> dict:
+    """What a command wrote to a YAML file, or says that the file is broken and what to do.
+
+    Args:
+        path: The file.
+        advice: What to do about a broken file.
+        last: The key that ends the file; in one that was cut short, that key is missing.
+    """
+    try:
+        values = _read(path)
+    except ValueError as error:
+        raise broken(path, advice, error) from error
+    if last not in values:
+        raise broken(path, advice, f"no {last}, which ends the file")
+    return values
 
 
 def _read(path):

@@ -18,9 +18,9 @@ from valen_tf.data.harmless import write_csv
 from valen_tf.methods import card, check_settings, is_classical, own_name
 from valen_tf.runs import beforehand, predictions
 from valen_tf.runs.building import fit, has_model, open_model
-from valen_tf.runs.config import read_config
+from valen_tf.runs.config import read_config, read_stored
 from valen_tf.runs.reporting import REPORT, write_report
-from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_rows
+from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_pattern, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +128,7 @@ _FILES = (
     "model.keras",
     "model.npz",
     "label_distributions.csv",
+    "annotators.csv",
     REPORT,
     "summary.json",
 )
@@ -302,7 +303,7 @@ def report(
     source = load(config)
     _check_data(folder, source, config)
     path = folder / "history.json"
-    history = read_json(path, f"delete {path}.") if path.exists() else {}
+    history = _read_history(path) if path.exists() else {}
     data = corrupted(source, config)
     written = write_report(folder, model, data, config, history, output=output, frame=frame)
     require(written, "A label report must be of at least 3 training examples", len(data.train))
@@ -401,14 +402,8 @@ def _check_folder(folder, config):
 
 
 def _read_stored(path):
-    """The config that `train` wrote; of a file that was cut short, the last key is missing."""
-    advice = f"delete the folder {path.parent}, and train again."
-    try:
-        values = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise broken(path, advice, error) from error
-    if not isinstance(values, dict) or "seed" not in values:
-        raise broken(path, advice, "no seed, which ends the file")
+    """The config that `train` wrote."""
+    read_stored(path, f"delete the folder {path.parent}, and train again.", "seed")
     return read_config(path)
 
 
@@ -455,13 +450,39 @@ def read_schema(folder: pathlib.Path | str) -> dict:
     """What a run knows of its data's form."""
     path = folder / "schema.json"
     keys = ("class_names", "feature_shape", "feature_columns")
-    return read_json(path, f"delete {path}; the `valen-tf train` of this run makes it anew.", keys)
+    advice = f"delete {path}; the `valen-tf train` of this run makes it anew."
+    schema = read_json(path, advice, keys)
+    if schema.get("columns") is not None:
+        try:
+            read_pattern(schema)
+        except (ValueError, TypeError, KeyError) as error:
+            raise broken(path, advice, error) from error
+    return schema
 
 
 def read_summary(folder: pathlib.Path | str) -> dict:
     """The scores that a run ended with."""
     path = folder / "summary.json"
-    return read_json(path, f"delete {path}; the same `valen-tf train` makes it anew.", ["seconds"])
+    advice = f"delete {path}; the same `valen-tf train` makes it anew."
+    summary = read_json(path, advice, ["seconds"])
+    recall = summary.get("recall", {})
+    scores = [value for key, value in summary.items() if key != "recall"]
+    if not isinstance(recall, dict) or not _are_numbers([*scores, *recall.values()]):
+        raise broken(path, advice, "scores that are no numbers")
+    return summary
+
+
+def _read_history(path):
+    """The values of each epoch by name."""
+    advice = f"delete {path}."
+    history = read_json(path, advice)
+    if not all(isinstance(values, list) and _are_numbers(values) for values in history.values()):
+        raise broken(path, advice, "values that are no numbers")
+    return history
+
+
+def _are_numbers(values):
+    return all(isinstance(value, (int, float)) for value in values)
 
 
 def open_run(

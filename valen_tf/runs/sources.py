@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from valen_tf.checks import at, check_file, require, shortened
+from valen_tf.checks import at, check_file, each, require, shortened, text
 from valen_tf.data import columns, corrections, pictures
 from valen_tf.data.candidates import noisy
 from valen_tf.data.features import blocks
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas
 
     from valen_tf.data.dataset import PartialLabelDataset
+    from valen_tf.data.tabular import Pattern
     from valen_tf.runs.config import Config
 
 
@@ -271,7 +272,7 @@ def read_csv(
     if schema is None:
         own = source.columns()
     else:
-        own = {"like": _pattern(schema)}
+        own = {"like": read_pattern(schema)}
         header = columns.header(path)
         # Which of the two columns a file to evaluate on has, is told by the file.
         candidates, label = (name if name in header else None for name in (candidates, label))
@@ -293,7 +294,7 @@ def read_csv(
     )
 
 
-def _pattern(schema):
+def read_pattern(schema: dict) -> Pattern:
     """What a run knows of its columns, for tables that are read like its own."""
     from valen_tf.data.preparation import Preparation
     from valen_tf.data.tabular import Pattern
@@ -304,7 +305,9 @@ def _pattern(schema):
         "preparation": None,
     }
     preparation = known["preparation"] and Preparation.from_dict(known["preparation"])
-    return Pattern(schema.get("class_names"), known["kinds"], known["ids"], preparation)
+    kinds, ids = known["kinds"], known["ids"]
+    require(isinstance(kinds, dict), "`kinds` must name the kind of each column", kinds)
+    return Pattern(schema.get("class_names"), kinds, each(text)("ids", ids), preparation)
 
 
 def read_features(csv: pathlib.Path | str, schema: dict) -> Any:
@@ -328,7 +331,7 @@ def read_rows(
     from valen_tf.data.tabular import plain_features
 
     check_file("csv", csv)
-    pattern = _pattern(schema)
+    pattern = read_pattern(schema)
     frame = columns.read(csv, words=[*pattern.ids, *pattern.word_columns])
     require(len(frame), f"{csv} must have at least one row", "none")
     names = schema["feature_columns"]

@@ -21,6 +21,7 @@ from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.harmless import write_csv
 from valen_tf.metrics import hits
 from valen_tf.runs.building import fit
+from valen_tf.runs.config import read_stored
 from valen_tf.runs.running import check_names
 from valen_tf.runs.sources import checksum
 
@@ -204,7 +205,7 @@ class _Race:
         for task in tasks:
             path = self._path(task)
             if path.exists():
-                yield task, files.read_arrays(path, f"delete {path}.", ["hit"])
+                yield task, _kept(path)
             else:
                 waiting.append(task)
         if self.jobs == 1 or len(waiting) < 2:
@@ -252,6 +253,18 @@ def _tried(config, train, held_out, path):
     result = {"hit": hit, "second": second, "share": share, "seconds": seconds}
     files.write_arrays(path, result)
     return result
+
+
+def _kept(path):
+    """The hits of an earlier process."""
+    advice = f"delete {path}."
+    arrays = files.read_arrays(path, advice, ["hit", "second", "share", "seconds"])
+    hit, second, share, seconds = (arrays[key] for key in ("hit", "second", "share", "seconds"))
+    numbers = all(array.dtype.kind in "biuf" for array in arrays.values())
+    good = numbers and hit.ndim == 1 and hit.shape == second.shape == share.shape
+    if not good or not len(hit) or seconds.ndim:
+        raise files.broken(path, advice, "arrays of another form")
+    return arrays
 
 
 def _pooled(results):
@@ -408,7 +421,8 @@ def _check_folder(folder, config, dataset, folds):
     ours = {"config": config.to_dict(), "data": checksum(dataset), "folds": folds}
     stored = folder / "comparison.yaml"
     if stored.exists():
-        known = yaml.safe_load(stored.read_text())
+        advice = f"delete the folder {folder}, and compare again."
+        known = read_stored(stored, advice, "folds")
         require(
             known == ours,
             f"{folder} must hold this comparison, or nothing: choose another folder, or delete it",

@@ -15,6 +15,7 @@ import yaml
 from valen_tf.checks import COUNT, one_of
 from valen_tf.data import files, locks
 from valen_tf.data.harmless import write_csv
+from valen_tf.runs.config import read_stored
 from valen_tf.runs.running import check_names
 from valen_tf.runs.sources import checksum
 from valen_tf.tuning import oracles, spaces
@@ -214,7 +215,8 @@ def _check_folder(folder, hypermodel, tuner, objective):
     }
     stored = folder / "search.yaml"
     if stored.exists():
-        known = _read_stored(stored)
+        advice = f"delete the folder {folder}, and search again."
+        known = read_stored(stored, advice, "examples")
         if known != {key: ours[key] for key in known if key in ours}:
             raise ValueError(
                 f"{folder} holds another search (see search.yaml in it), or a search on other data: choose "
@@ -224,18 +226,6 @@ def _check_folder(folder, hypermodel, tuner, objective):
     if folder.exists() and not all(map(locks.is_ours, folder.iterdir())):
         raise ValueError(f"{folder} is not empty and holds no search: choose another folder.")
     files.write(stored, lambda path: path.write_text(yaml.safe_dump(ours, sort_keys=False)))
-
-
-def _read_stored(path):
-    """What `search.yaml` says; of a file that was cut short, the end is missing."""
-    advice = f"delete the folder {path.parent}, and search again."
-    try:
-        values = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise files.broken(path, advice, error) from error
-    if not isinstance(values, dict) or "examples" not in values:
-        raise files.broken(path, advice, "no number of examples, which ends the file")
-    return values
 
 
 def _is_worker():
