@@ -15,7 +15,8 @@ DOCS = ROOT / "docs"
 MEASURED = ROOT / "benchmarks" / "results"
 
 # The order of the pages, by section. Names are paths in docs/ without `.md`. A page of docs/ that is not
-# named comes last among the guides; a named page that is absent is left out.
+# named comes last among the guides; a named page that is absent is left out. Generated pages keep the
+# order in which they are generated.
 SECTIONS = {
     "Start": ["index", "quick-start", "coming-from"],
     "Guides": [
@@ -107,7 +108,7 @@ def on_files(files, config):
 
     for path, content in pages().items():
         files.append(File.generated(config, path, content=content))
-    config.nav = navigation(sorted(file.src_uri for file in files.documentation_pages()))
+    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
     return files
 
 
@@ -136,7 +137,7 @@ def navigation(paths):
 
 def pages():
     """Paths of the generated pages and images -> their contents."""
-    found = {page: _from_root((ROOT / name).read_text()) for name, page in OF_ROOT.items()}
+    found = {page: of_the_top((ROOT / name).read_text()) for name, page in OF_ROOT.items()}
     found |= method_pages() | reference_pages()
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         found |= notebook_pages(notebook)
@@ -152,8 +153,8 @@ def _escaped(path, content):
     )
 
 
-def _from_root(text):
-    """A page of the source tree's top, its links as the site has them."""
+def of_the_top(text):
+    """A page from the top of the source tree, its links as the site has them."""
     for name, page in OF_ROOT.items():
         text = text.replace(f"]({name}", f"]({page}")
     return text.replace("](docs/", "](").replace("](README.md", "](index.md")
@@ -304,10 +305,9 @@ def notebook_pages(path):
                 images[image] = base64.b64decode("".join(data["image/png"]))
                 lines += [f"![Output of the cell above]({image.removeprefix('notebooks/')})", ""]
             elif "text/html" in data:
-                lines += [
-                    re.sub(r"<style.*?</style>", "", "".join(data["text/html"]), flags=re.S),
-                    "",
-                ]
+                table = re.sub(r"<style.*?</style>", "", "".join(data["text/html"]), flags=re.S)
+                # Without a class of its own a table looks like the others of the site.
+                lines += [table.replace(' border="1" class="dataframe"', ""), ""]
             elif text.strip():
                 lines += [
                     '<div class="output" markdown>',
@@ -344,8 +344,12 @@ def with_tables(markdown):
 
 
 def _table(header, rows):
-    """A Markdown table, its first column words and the others numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    """A Markdown table; columns of numbers keep to the right."""
+    numbers = [
+        all(re.match(r"[-+]?\d|$", str(cell)) for cell in cells)
+        for cells in zip(*rows, strict=True)
+    ]
+    lines = [header, ["---:" if number else "---" for number in numbers], *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
@@ -372,12 +376,27 @@ def methods_table():
     return methods.markdown()
 
 
+EPOCH_COST = {
+    "supervised_epoch_seconds": "an epoch of supervised training, s",
+    "valen_epoch_seconds": "an epoch of VALEN, s",
+    "epoch_ratio": "VALEN's epoch in supervised ones",
+    "epoch_cpu_ratio": "the same by processor time",
+    "supervised_step_milliseconds": "a step of supervised training, ms",
+    "valen_step_milliseconds": "a step of VALEN, ms",
+    "graph_rebuild_seconds": "the first graph, s",
+    "graph_recall_at_10": "share of the 10 nearest neighbors that the first graph has",
+    "graph_refresh_seconds": "a later graph, s",
+    "graph_refresh_recall_at_10": "share of the 10 nearest neighbors that a later graph has",
+    "rebuild_share_of_training": "what a graph in ten epochs adds to their time, as a share",
+    "peak_gigabytes_supervised_part": "largest memory of supervised training, GB",
+    "peak_gigabytes": "largest memory of all, GB",
+}
+
+
 def epoch_cost():
     """VALEN's cost beside supervised training, on MNIST."""
     record = json.loads((MEASURED / "epoch_cost.json").read_text())
-    return _table(
-        ["what", "measured"], [[key.replace("_", " "), value] for key, value in record.items()]
-    )
+    return _table(["what", "measured"], [[EPOCH_COST[key], record[key]] for key in EPOCH_COST])
 
 
 def baseline_cost():
@@ -402,7 +421,7 @@ SCALE = {
     "graph_rebuild_seconds": "graph, s",
     "graph_recall_at_10": "recall",
     "graph_refresh_seconds": "refresh, s",
-    "graph_refresh_recall_at_10": "recall",
+    "graph_refresh_recall_at_10": "recall after",
     "peak_gigabytes": "peak, GB",
 }
 
@@ -630,7 +649,10 @@ def with_formulas(markdown):
             pieces[place],
             flags=re.S,
         )
-        pieces[place] = re.sub(r"\$([^\s$][^$\n]*?)\$", lambda m: convert(m[1]), text)
+        # In a span, since Markdown takes an element like <math> at the beginning of a line for a block.
+        pieces[place] = re.sub(
+            r"\$([^\s$][^$\n]*?)\$", lambda m: f"<span>{convert(m[1])}</span>", text
+        )
     return "".join(pieces)
 
 
