@@ -504,6 +504,45 @@ def drift():
     return _table(header, rows)
 
 
+EPOCHS = (20, 50, 100, 200, 300, 400, 450, 500)
+
+
+def _course(run, term, form):
+    """What a run's record has of a term at `EPOCHS`."""
+    course = dict(zip(run["course"]["epoch"], run["course"][term], strict=True))
+    return [form(course[epoch]) for epoch in EPOCHS]
+
+
+def _percent(share):
+    return f"{100 * share:.2f}"
+
+
+def earlier_targets():
+    """Fashion-MNIST under both targets: accuracy and risk by the epoch."""
+    rows = []
+    for run in _lines("earlier_defaults.jsonl"):
+        if run["data"] == "fashion_mnist":
+            name, recovered = run["what"].partition(",")[0], _percent(run["recovered"])
+            rows.append([name, "accuracy", *_course(run, "accuracy", _percent), recovered])
+            rows.append(["", "R_V", *_course(run, "classification", "{:.3f}".format), ""])
+    return _table(["target", "", *EPOCHS, "labels recovered"], rows)
+
+
+def whole_schedule():
+    """VALEN on Kuzushiji-MNIST over the paper's whole schedule."""
+    lines = (ROOT / "results" / "records" / "table1.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    (run,) = [
+        run for run in runs if (run["data"], run["method"], run["trial"]) == ("kmnist", "valen", 0)
+    ]
+    rows = [
+        ["accuracy, %", *_course(run, "accuracy", _percent)],
+        ["loss", *_course(run, "loss", "{:.3f}".format)],
+        ["R_V", *_course(run, "classification", "{:.3f}".format)],
+    ]
+    return _table(["epoch", *EPOCHS], rows)
+
+
 def label_report():
     """How often the first labels of the report are wrong, in multiples of chance."""
     rows = [
@@ -619,6 +658,8 @@ TABLES = {
     "tuning_regret": tuning_regret,
     "edges": edges,
     "drift": drift,
+    "earlier_targets": earlier_targets,
+    "whole_schedule": whole_schedule,
     "label_report": label_report,
     "prediction_sets": prediction_sets,
     "choice_of_methods": choice_of_methods,

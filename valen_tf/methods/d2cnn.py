@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @register(
     "d2cnn",
-    learns_from="that, entropy among the candidates, and a temporal ensemble (Yao et al., AAAI "
-    "2020)",
+    learns_from="the likelihood of the candidate set, entropy among the candidates, and a temporal "
+    "ensemble (Yao et al., AAAI 2020)",
     choose_it="to damp predictions that change from epoch to epoch",
     title="D2CNN",
     order=70,

@@ -20,7 +20,7 @@ from valen_tf.model.estimator import NeighborClassifier
 @register(
     "ipal",
     learns_from="label confidences that neighbors pass on to each other (Zhang and Yu, IJCAI 2015)",
-    choose_it="on small data whose neighbors make each other up",
+    choose_it="on small data, where neighbors make up an example",
     title="IPAL",
     order=130,
     classical=True,

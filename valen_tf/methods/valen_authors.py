@@ -19,7 +19,7 @@ from valen_tf.model import replicas
 @register(
     "valen_authors",
     learns_from="the recipe of the authors' public code, which is not the paper's algorithm",
-    choose_it="to compare with figures of that code",
+    choose_it="to compare with figures of the authors' code",
     title="VALEN (authors' code)",
     order=30,
     tuning={"settings.compatibility_weight": (1.0, 50.0), "settings.kl_weight": (1e-3, 1.0)},
