@@ -64,7 +64,7 @@ model = vt.Valen(network)
 model.compile(metrics=["accuracy"])
 history = model.fit(
     train.batches(100),
-    epochs=12 if QUICK else 60,
+    epochs=12 if QUICK else 30,
     validation_data=test.batches(100),
     verbose=0,
 )

@@ -25,7 +25,7 @@ if "google.colab" in sys.modules:  # upload the wheel first, which `python -m bu
     # %pip install -q "$(ls valen_tf-*.whl)[all]"
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the tests train for fewer epochs
-EPOCHS = 12 if QUICK else 40
+EPOCHS = 12 if QUICK else 30
 
 # %%
 import pathlib

@@ -63,7 +63,7 @@ for name, method in DEEP.items():
     network = vt.networks.mlp((64,), 10, hidden_units=(128, 64))
     model = method(network)
     model.compile(metrics=["accuracy"])
-    model.fit(train.batches(100), epochs=3 if QUICK else 60, verbose=0)
+    model.fit(train.batches(100), epochs=3 if QUICK else 30, verbose=0)
     accuracy = model.evaluate(test, verbose=0, return_dict=True)["accuracy"]
     rows.append((name, accuracy, vt.metrics.recovery(model.label_distributions(), train.labels)))
 

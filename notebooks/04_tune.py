@@ -46,10 +46,10 @@ train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
 
 # %%
 config = vt.runs.read_config(
-    overrides=[f"training.epochs={12 if QUICK else 40}", "network.hidden_units=[64]"]
+    overrides=[f"training.epochs={12 if QUICK else 20}", "network.hidden_units=[64]"]
 )
 searcher = vt.tuning.search(
-    train, "tuning/digits", config, trials=2 if QUICK else 12, tuner="bayesian"
+    train, "tuning/digits", config, trials=2 if QUICK else 6, tuner="bayesian"
 )
 
 # %%
@@ -119,7 +119,7 @@ hypermodel = vt.tuning.HyperModel(
 tuner = keras_tuner.RandomSearch(
     hypermodel,
     objective=keras_tuner.Objective("val_covering_rate", "max"),
-    max_trials=1 if QUICK else 3,
+    max_trials=1 if QUICK else 2,
     seed=1,
     directory="tuning",
     project_name="own",

@@ -46,7 +46,7 @@ train = vt.corruption.corrupt(train, "uniform", seed=0)
 network = vt.networks.mlp((64,), 10, hidden_units=(128, 64))
 model = vt.Valen(network)
 model.compile(metrics=["accuracy"])
-model.fit(train.batches(100), epochs=3 if QUICK else 40, verbose=0)
+model.fit(train.batches(100), epochs=3 if QUICK else 30, verbose=0)
 print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
 
 # %% [markdown]

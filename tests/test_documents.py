@@ -255,10 +255,19 @@ def test_the_site_builds_without_warnings_and_without_tensorflow(tmp_path):
         assert "<!-- generated:" not in text
 
 
+def scores_are(expected, output):
+    """Compares the percentages of a text block with what a command printed."""
+    scores = re.findall(r"^(\w.*?) +([\d.]+) %$", expected, re.M)
+    assert scores
+    for name, score in scores:
+        (found,) = re.findall(rf"{re.escape(name)}[ │]+([\d.]+) %", output)
+        assert float(found) == pytest.approx(float(score), abs=1.5)  # processors round differently
+
+
 @pytest.mark.slow
 def test_the_first_command_of_the_readme_ends_as_printed(tmp_path):
     (command,) = [code for kind, code, _ in snippets(PAGES[0]) if "venv/bin/valen-tf train" in code]
-    (printed,) = [code for kind, code, _ in snippets(PAGES[0]) if kind == "text"]
+    printed = next(code for kind, code, _ in snippets(PAGES[0]) if kind == "text")
     hidden = shutil.ignore_patterns(".*", "runs", "site", "build", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, tmp_path / "tree", ignore=hidden)
     python = pathlib.Path(sys.executable).parent
@@ -272,10 +281,7 @@ def test_the_first_command_of_the_readme_ends_as_printed(tmp_path):
         text=True,
     )
     assert ended.returncode == 0, ended.stderr
-    for line in printed.splitlines():
-        name, score = re.fullmatch(r"(.*?)\s+([\d.]+) %", line).groups()
-        (found,) = re.findall(rf"^{re.escape(name)}\s+([\d.]+) %", ended.stdout, re.M)
-        assert float(found) == pytest.approx(float(score), abs=1.5)  # processors round differently
+    scores_are(printed, ended.stdout)
     assert (tmp_path / "tree" / "runs" / "digits" / "report.html").exists()
 
 
@@ -288,12 +294,15 @@ def test_the_first_command_of_the_readme_ends_as_printed(tmp_path):
         if any(why is None for _, _, why in snippets(page))
     ],
 )
-def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch):
+def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch, capsys):
     for folder in ("configs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
+    names, output = {"__name__": "__main__"}, ""
     for kind, code, why in snippets(page):
+        if kind == "text" and output:
+            scores_are(code, output)
+        output = ""
         if why is not None:
             continue
         if kind == "python":
@@ -302,3 +311,4 @@ def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch):
             for words in commands(code):
                 assert words[0] == "valen-tf", f"how to run {words}?"
                 assert cli.main(words[1:]) == 0, words
+            output = capsys.readouterr().out
