@@ -233,7 +233,9 @@ def reference_pages():
     index = ["# Reference", "", "The names of `import valen_tf as vt`, by subject.", ""]
     found = {}
     for name, paths in reference.items():
-        index.append(f"- [{name.capitalize()}]({name}.md): " + ", ".join(f"`{path}`" for path in paths))
+        index.append(
+            f"- [{name.capitalize()}]({name}.md): " + ", ".join(f"`{path}`" for path in paths)
+        )
         blocks = "\n\n".join(f"::: {path}" for path in paths)
         found[f"reference/{name}.md"] = f"# {name.capitalize()}\n\n{blocks}\n"
     index += [

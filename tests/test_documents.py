@@ -268,10 +268,12 @@ def scores_are(expected, output):
 def test_the_first_command_of_the_readme_ends_as_printed(tmp_path):
     (command,) = [code for kind, code, _ in snippets(PAGES[0]) if "venv/bin/valen-tf train" in code]
     printed = next(code for kind, code, _ in snippets(PAGES[0]) if kind == "text")
-    hidden = shutil.ignore_patterns(".*", "runs", "site", "build", "*.egg-info", "__pycache__")
+    hidden = shutil.ignore_patterns(".*", "site", "build", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT, tmp_path / "tree", ignore=hidden)
+    shutil.rmtree(tmp_path / "tree" / "runs", ignore_errors=True)
     python = pathlib.Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{python}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{python}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
     environment.pop("PYTHONPATH", None)
     ended = subprocess.run(
         ["bash", "-c", command],
@@ -298,6 +300,7 @@ def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch, caps
     for folder in ("configs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")  # or the table of scores has broken lines
     names, output = {"__name__": "__main__"}, ""
     for kind, code, why in snippets(page):
         if kind == "text" and output:
