@@ -15,7 +15,8 @@ DOCS = ROOT / "docs"
 MEASURED = ROOT / "benchmarks" / "results"
 
 # The order of the pages, by section. Names are paths in docs/ without `.md`. A page of docs/ that is not
-# named comes last among the guides; a named page that is absent is left out.
+# named comes last among the guides; a named page that is absent is left out. Generated pages keep the
+# order in which they are generated.
 SECTIONS = {
     "Start": ["index", "quick-start", "coming-from"],
     "Guides": [
@@ -107,7 +108,7 @@ def on_files(files, config):
 
     for path, content in pages().items():
         files.append(File.generated(config, path, content=content))
-    config.nav = navigation(sorted(file.src_uri for file in files.documentation_pages()))
+    config.nav = navigation([file.src_uri for file in files.documentation_pages()])
     return files
 
 
@@ -136,7 +137,7 @@ def navigation(paths):
 
 def pages():
     """Paths of the generated pages and images -> their contents."""
-    found = {page: _from_root((ROOT / name).read_text()) for name, page in OF_ROOT.items()}
+    found = {page: of_the_top((ROOT / name).read_text()) for name, page in OF_ROOT.items()}
     found |= method_pages() | reference_pages()
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
         found |= notebook_pages(notebook)
@@ -152,8 +153,8 @@ def _escaped(path, content):
     )
 
 
-def _from_root(text):
-    """A page of the source tree's top, its links as the site has them."""
+def of_the_top(text):
+    """A page from the top of the source tree, its links as the site has them."""
     for name, page in OF_ROOT.items():
         text = text.replace(f"]({name}", f"]({page}")
     return text.replace("](docs/", "](").replace("](README.md", "](index.md")
@@ -232,7 +233,9 @@ def reference_pages():
     index = ["# Reference", "", "The names of `import valen_tf as vt`, by subject.", ""]
     found = {}
     for name, paths in reference.items():
-        index.append(f"- [{name}]({name}.md): " + ", ".join(f"`{path}`" for path in paths))
+        index.append(
+            f"- [{name.capitalize()}]({name}.md): " + ", ".join(f"`{path}`" for path in paths)
+        )
         blocks = "\n\n".join(f"::: {path}" for path in paths)
         found[f"reference/{name}.md"] = f"# {name.capitalize()}\n\n{blocks}\n"
     index += [
@@ -304,10 +307,9 @@ def notebook_pages(path):
                 images[image] = base64.b64decode("".join(data["image/png"]))
                 lines += [f"![Output of the cell above]({image.removeprefix('notebooks/')})", ""]
             elif "text/html" in data:
-                lines += [
-                    re.sub(r"<style.*?</style>", "", "".join(data["text/html"]), flags=re.S),
-                    "",
-                ]
+                table = re.sub(r"<style.*?</style>", "", "".join(data["text/html"]), flags=re.S)
+                # Without a class of its own a table looks like the others of the site.
+                lines += [table.replace(' border="1" class="dataframe"', ""), ""]
             elif text.strip():
                 lines += [
                     '<div class="output" markdown>',
@@ -344,8 +346,12 @@ def with_tables(markdown):
 
 
 def _table(header, rows):
-    """A Markdown table, its first column words and the others numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    """A Markdown table; columns of numbers keep to the right."""
+    numbers = [
+        all(re.match(r"[-+]?\d|$", str(cell)) for cell in cells)
+        for cells in zip(*rows, strict=True)
+    ]
+    lines = [header, ["---:" if number else "---" for number in numbers], *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
@@ -372,12 +378,27 @@ def methods_table():
     return methods.markdown()
 
 
+EPOCH_COST = {
+    "supervised_epoch_seconds": "an epoch of supervised training, s",
+    "valen_epoch_seconds": "an epoch of VALEN, s",
+    "epoch_ratio": "VALEN's epoch in supervised ones",
+    "epoch_cpu_ratio": "the same by processor time",
+    "supervised_step_milliseconds": "a step of supervised training, ms",
+    "valen_step_milliseconds": "a step of VALEN, ms",
+    "graph_rebuild_seconds": "the first graph, s",
+    "graph_recall_at_10": "share of the 10 nearest neighbors that the first graph has",
+    "graph_refresh_seconds": "a later graph, s",
+    "graph_refresh_recall_at_10": "share of the 10 nearest neighbors that a later graph has",
+    "rebuild_share_of_training": "what a graph in ten epochs adds to their time, as a share",
+    "peak_gigabytes_supervised_part": "largest memory of supervised training, GB",
+    "peak_gigabytes": "largest memory of all, GB",
+}
+
+
 def epoch_cost():
     """VALEN's cost beside supervised training, on MNIST."""
     record = json.loads((MEASURED / "epoch_cost.json").read_text())
-    return _table(
-        ["what", "measured"], [[key.replace("_", " "), value] for key, value in record.items()]
-    )
+    return _table(["what", "measured"], [[EPOCH_COST[key], record[key]] for key in EPOCH_COST])
 
 
 def baseline_cost():
@@ -402,7 +423,7 @@ SCALE = {
     "graph_rebuild_seconds": "graph, s",
     "graph_recall_at_10": "recall",
     "graph_refresh_seconds": "refresh, s",
-    "graph_refresh_recall_at_10": "recall",
+    "graph_refresh_recall_at_10": "recall after",
     "peak_gigabytes": "peak, GB",
 }
 
@@ -483,6 +504,45 @@ def drift():
         "active hidden units",
     ]
     return _table(header, rows)
+
+
+EPOCHS = (20, 50, 100, 200, 300, 400, 450, 500)
+
+
+def _course(run, term, form):
+    """What a run's record has of a term at `EPOCHS`."""
+    course = dict(zip(run["course"]["epoch"], run["course"][term], strict=True))
+    return [form(course[epoch]) for epoch in EPOCHS]
+
+
+def _percent(share):
+    return f"{100 * share:.2f}"
+
+
+def earlier_targets():
+    """Fashion-MNIST under both targets: accuracy and risk by the epoch."""
+    rows = []
+    for run in _lines("earlier_defaults.jsonl"):
+        if run["data"] == "fashion_mnist":
+            name, recovered = run["what"].partition(",")[0], _percent(run["recovered"])
+            rows.append([name, "accuracy", *_course(run, "accuracy", _percent), recovered])
+            rows.append(["", "R_V", *_course(run, "classification", "{:.3f}".format), ""])
+    return _table(["target", "", *EPOCHS, "labels recovered"], rows)
+
+
+def whole_schedule():
+    """VALEN on Kuzushiji-MNIST over the paper's whole schedule."""
+    lines = (ROOT / "results" / "records" / "table1.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    (run,) = [
+        run for run in runs if (run["data"], run["method"], run["trial"]) == ("kmnist", "valen", 0)
+    ]
+    rows = [
+        ["accuracy, %", *_course(run, "accuracy", _percent)],
+        ["loss", *_course(run, "loss", "{:.3f}".format)],
+        ["R_V", *_course(run, "classification", "{:.3f}".format)],
+    ]
+    return _table(["epoch", *EPOCHS], rows)
 
 
 def label_report():
@@ -600,6 +660,8 @@ TABLES = {
     "tuning_regret": tuning_regret,
     "edges": edges,
     "drift": drift,
+    "earlier_targets": earlier_targets,
+    "whole_schedule": whole_schedule,
     "label_report": label_report,
     "prediction_sets": prediction_sets,
     "choice_of_methods": choice_of_methods,
@@ -630,7 +692,10 @@ def with_formulas(markdown):
             pieces[place],
             flags=re.S,
         )
-        pieces[place] = re.sub(r"\$([^\s$][^$\n]*?)\$", lambda m: convert(m[1]), text)
+        # In a span, since Markdown takes an element like <math> at the beginning of a line for a block.
+        pieces[place] = re.sub(
+            r"\$([^\s$][^$\n]*?)\$", lambda m: f"<span>{convert(m[1])}</span>", text
+        )
     return "".join(pieces)
 
 

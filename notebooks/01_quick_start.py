@@ -13,23 +13,20 @@
 # %% [markdown]
 # # Quick start: from ambiguous labels to a classifier
 #
-# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/valen-tf/valen_tf/blob/main/notebooks/01_quick_start.ipynb)
-#
-# Each example below carries a *set* of candidate labels, one of which is right. VALEN trains an ordinary
-# classifier from that, and recovers on the way how likely each candidate is.
+# Each example below carries a *set* of candidate labels, and one label of the set is true. VALEN trains an ordinary
+# classifier from the sets, and recovers how probable each candidate is.
 
 # %%
 import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if "google.colab" in sys.modules:
-    # %pip install -q git+https://github.com/valen-tf/valen_tf
+if "google.colab" in sys.modules:  # upload the wheel first, which `python -m build` writes
+    # %pip install -q "$(ls valen_tf-*.whl)[all]"
     pass
-QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
+QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the tests train for fewer epochs
 
 # %%
-import keras
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -38,9 +35,9 @@ import valen_tf as vt
 # %% [markdown]
 # ## The data
 #
-# Scikit-learn's digits, with candidate sets drawn by the paper's instance-dependent procedure: a network trained
-# on the true labels says which wrong labels are plausible for *this* image. On the test part the true labels are
-# known, to see what was reached; training does not use them.
+# The digits are scikit-learn's. The candidate sets are drawn by the paper's instance-dependent procedure: a network
+# trained on the true labels says which wrong labels are plausible for *this* image. The test part keeps its true
+# labels, which tell what training reached; training does not see them.
 
 # %%
 train, test = vt.datasets.load("digits").split(0.2, seed=0)
@@ -58,18 +55,16 @@ plt.show()
 # %% [markdown]
 # ## Train
 #
-# Any Keras model that gives logits is a classifier. `fit` takes the data set's batches; the warm-up and the graph
-# are looked after by callbacks that are there by default.
+# Any Keras model that gives logits is a classifier. `fit` takes the batches of the data set. Default callbacks end
+# the warm-up and rebuild the graph.
 
 # %%
-network = vt.networks.mlp(
-    train.feature_shape, train.num_classes, hidden_units=(128, 64), moments=train.moments()
-)
+network = vt.networks.mlp(train.feature_shape, train.num_classes, hidden_units=(128, 64))
 model = vt.Valen(network)
-model.compile(keras.optimizers.SGD(1e-2, momentum=0.9), metrics=["accuracy"])
+model.compile(metrics=["accuracy"])
 history = model.fit(
     train.batches(100),
-    epochs=12 if QUICK else 60,
+    epochs=12 if QUICK else 30,
     validation_data=test.batches(100),
     verbose=0,
 )
@@ -87,8 +82,8 @@ plt.show()
 # %% [markdown]
 # ## What was recovered
 #
-# Every training example has a label distribution over its candidates. The bars show it, the true label in
-# orange: on the left three examples at random, on the right the three that VALEN is least sure of.
+# Every training example now has a label distribution over its candidates. The bars show the distribution, with the
+# true label in orange: on the left of three random examples, on the right of the three that VALEN is least sure of.
 
 # %%
 distributions = model.label_distributions()
@@ -113,7 +108,7 @@ print(f"the distribution's top is the true label for {recovered:.1%} of the trai
 # %% [markdown]
 # ## Use it
 #
-# Prediction needs the classifier alone. A saved model comes back with everything, so that training can go on.
+# Prediction needs the classifier alone. A saved model keeps everything, so that training can go on later.
 
 # %%
 probabilities = model.predict(test.features, verbose=0)

@@ -13,10 +13,8 @@
 # %% [markdown]
 # # Tune lambda and epsilon without true labels
 #
-# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/valen-tf/valen_tf/blob/main/notebooks/04_tune.ipynb)
-#
-# Lambda weighs the compatibility between the recovered distributions and the classifier, epsilon is the prior's
-# concentration. KerasTuner searches both; a trial is judged by *candidate sets* that were held out, so no true
+# Lambda weighs the compatibility between the recovered distributions and the classifier. Epsilon is the concentration
+# of the prior. KerasTuner searches both. A trial is judged by *candidate sets* that were held out, so that no true
 # label is needed.
 
 # %%
@@ -24,10 +22,10 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if "google.colab" in sys.modules:
-    # %pip install -q git+https://github.com/valen-tf/valen_tf
+if "google.colab" in sys.modules:  # upload the wheel first, which `python -m build` writes
+    # %pip install -q "$(ls valen_tf-*.whl)[all]"
     pass
-QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
+QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the tests train for fewer epochs
 
 # %%
 import keras
@@ -43,15 +41,15 @@ train = vt.corruption.corrupt(train, "instance_dependent", seed=0)
 # %% [markdown]
 # ## One call
 #
-# What is not searched comes from a config; here the embedded default's, with fewer epochs. A search that was
+# Settings that are not searched come from a config: here the embedded one, with fewer epochs. A search that was
 # interrupted continues when the cell is run again.
 
 # %%
 config = vt.runs.read_config(
-    overrides=[f"training.epochs={12 if QUICK else 40}", "network.hidden_units=[64]"]
+    overrides=[f"training.epochs={12 if QUICK else 20}", "network.hidden_units=[64]"]
 )
 searcher = vt.tuning.search(
-    train, "tuning/digits", config, trials=2 if QUICK else 12, tuner="bayesian"
+    train, "tuning/digits", config, trials=2 if QUICK else 6, tuner="bayesian"
 )
 
 # %%
@@ -70,14 +68,14 @@ plt.xscale("log")
 plt.yscale("log")
 plt.xlabel("lambda")
 plt.ylabel("epsilon")
-plt.colorbar(label="approximated accuracy")
+plt.colorbar(label="estimated accuracy")
 plt.show()
 
 # %% [markdown]
 # ## Train with the best
 #
-# The best config has the best values, and the number of epochs after which they scored best. Now all of the
-# training part is used; `model.fit(dataset)` as always.
+# The best config has the best values, and the number of epochs after which these values scored best. Now the whole
+# training part is used, with `model.fit(dataset)` as always.
 
 # %%
 best = vt.tuning.best_config(searcher)
@@ -96,7 +94,8 @@ print(
 # %% [markdown]
 # ## Any other tuner, space or network
 #
-# `HyperModel` is an ordinary hypermodel of KerasTuner. Spaces are ranges of a config's values, on a log scale.
+# `HyperModel` is an ordinary hypermodel of KerasTuner. A space is a range of a value of the config, on a logarithmic
+# scale.
 
 
 # %%
@@ -120,7 +119,7 @@ hypermodel = vt.tuning.HyperModel(
 tuner = keras_tuner.RandomSearch(
     hypermodel,
     objective=keras_tuner.Objective("val_covering_rate", "max"),
-    max_trials=1 if QUICK else 3,
+    max_trials=1 if QUICK else 2,
     seed=1,
     directory="tuning",
     project_name="own",

@@ -13,9 +13,7 @@
 # %% [markdown]
 # # Export, serve and call
 #
-# [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/valen-tf/valen_tf/blob/main/notebooks/05_export_and_serve.ipynb)
-#
-# What is served is the classifier alone, as a SavedModel: raw features in, probabilities and class names out. It
+# An export is the classifier alone, as a SavedModel: raw features in, probabilities and class names out. The SavedModel
 # loads where neither `valen_tf` nor Keras is installed.
 
 # %%
@@ -23,10 +21,10 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if "google.colab" in sys.modules:
-    # %pip install -q git+https://github.com/valen-tf/valen_tf
+if "google.colab" in sys.modules:  # upload the wheel first, which `python -m build` writes
+    # %pip install -q "$(ls valen_tf-*.whl)[all]"
     pass
-QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
+QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the tests train for fewer epochs
 
 # %%
 import http.server
@@ -34,7 +32,6 @@ import json
 import threading
 import urllib.request
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -46,10 +43,10 @@ tf.get_logger().setLevel("WARNING")  # in a notebook TensorFlow reports every fi
 # %%
 train, test = vt.datasets.load("digits").split(0.2, seed=0)
 train = vt.corruption.corrupt(train, "uniform", seed=0)
-network = vt.networks.mlp((64,), 10, hidden_units=(128, 64), moments=train.moments())
+network = vt.networks.mlp((64,), 10, hidden_units=(128, 64))
 model = vt.Valen(network)
-model.compile(keras.optimizers.SGD(1e-2, momentum=0.9), metrics=["accuracy"])
-model.fit(train.batches(100), epochs=3 if QUICK else 40, verbose=0)
+model.compile(metrics=["accuracy"])
+model.fit(train.batches(100), epochs=3 if QUICK else 30, verbose=0)
 print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
 
 # %% [markdown]
@@ -67,7 +64,7 @@ for folder, _, files in sorted(os.walk("served/digits")):
 # %% [markdown]
 # ## Call it in TensorFlow
 #
-# The scale of the features is inside; nothing has to be prepared.
+# The scale of the features is inside of the model: nothing has to be prepared.
 
 # %%
 served = tf.saved_model.load("served/digits/1")
@@ -80,7 +77,7 @@ best = served.signatures["top_k"](features=tf.constant(test.features[:2], tf.flo
 best["class_names"].numpy(), best["probabilities"].numpy()
 
 # %% [markdown]
-# A row with a missing value has no answer, and says so; the others are answered.
+# A row with a missing value gets the class index -1 and an empty class name. The other rows are answered.
 
 # %%
 broken = test.features[:2].astype(np.float32)
@@ -97,8 +94,8 @@ answer["class_index"].numpy(), answer["class_name"].numpy()
 # docker run -p 8501:8501 -v $PWD/served/digits:/models/digits -e MODEL_NAME=digits tensorflow/serving
 # ```
 #
-# Here a small server of this notebook's own stands in for it: the same address, the same `instances` form. The
-# client below is what you would use with either; `examples/serving` has it as a program, and one for gRPC.
+# Here a small server of this notebook stands in for TF Serving, with the same address and the same form of requests.
+# The client below asks either server. `examples/serving` has the client as a program, and another one for gRPC.
 
 
 # %%

@@ -26,6 +26,7 @@ def executed(source, folder):
         notebook,
         timeout=1800,
         kernel_name="python3",
+        coalesce_streams=True,
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
     ).execute()

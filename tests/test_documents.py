@@ -6,11 +6,13 @@ A snippet that is not run has a comment before it that says why: `<!-- not run: 
 import ast
 import functools
 import importlib
+import json
 import os
 import pathlib
 import posixpath
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -159,10 +161,12 @@ def links(path, text):
             )
 
 
+@pytest.mark.parametrize("front", ["the site", "the README"])
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_new_user_finds_the_answer_within_two_clicks(question):
+def test_a_new_user_finds_the_answer_within_two_clicks(question, front):
     page, words = QUESTIONS[question]
-    first = set(links("index.md", site()["index.md"]))
+    readme = generated().of_the_top(PAGES[0].read_text())
+    first = set(links("index.md", site()["index.md"] if front == "the site" else readme))
     second = {there for path in first for there in links(path, site()[path])}
     assert page in first | second
     assert words.lower() in " ".join(site()[page].lower().split())
@@ -172,10 +176,16 @@ def test_the_readme_is_one_screen_or_two():
     assert len(PAGES[0].read_text().splitlines()) <= 150
 
 
-def test_every_link_of_the_readme_leads_to_a_file():
+def test_every_link_of_the_readme_leads_to_a_place():
     for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[0].read_text()):
+        path, _, anchor = target.partition("#")
         if "://" not in target:
-            assert (ROOT / target.partition("#")[0]).exists(), target
+            assert (ROOT / path).exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(), re.M)
+            assert anchor in [
+                re.sub(r"\W+", "-", heading.lower()).strip("-") for heading in headings
+            ]
 
 
 def test_the_navigation_takes_pages_that_are_absent_and_pages_that_are_new():
@@ -202,7 +212,9 @@ def test_every_public_name_has_a_place_in_the_reference():
 
 def test_tables_come_from_records():
     text = generated().with_tables("<!-- generated: epoch_cost -->")
-    assert "| graph recall at 10 | 0.971 |" in text
+    cost = json.loads((ROOT / "benchmarks" / "results" / "epoch_cost.json").read_text())
+    assert f"| {cost['graph_recall_at_10']} |" in text
+    assert f"{cost['epoch_ratio']} times as long" in PAGES[0].read_text()
     for page in PAGES[1:]:
         for name in re.findall(r"<!-- generated: (\w+) -->", page.read_text()):
             assert generated().TABLES[name]().count("\n") > 2
@@ -243,6 +255,38 @@ def test_the_site_builds_without_warnings_and_without_tensorflow(tmp_path):
         assert "<!-- generated:" not in text
 
 
+def scores_are(expected, output):
+    """Compares the percentages of a text block with what a command printed."""
+    scores = re.findall(r"^(\w.*?) +([\d.]+) %$", expected, re.M)
+    assert scores
+    for name, score in scores:
+        (found,) = re.findall(rf"{re.escape(name)}[ │]+([\d.]+) %", output)
+        assert float(found) == pytest.approx(float(score), abs=1.5)  # processors round differently
+
+
+@pytest.mark.slow
+def test_the_first_command_of_the_readme_ends_as_printed(tmp_path):
+    (command,) = [code for kind, code, _ in snippets(PAGES[0]) if "venv/bin/valen-tf train" in code]
+    printed = next(code for kind, code, _ in snippets(PAGES[0]) if kind == "text")
+    hidden = shutil.ignore_patterns(".*", "site", "build", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, tmp_path / "tree", ignore=hidden)
+    shutil.rmtree(tmp_path / "tree" / "runs", ignore_errors=True)
+    python = pathlib.Path(sys.executable).parent
+    path = f"{python}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
+    environment.pop("PYTHONPATH", None)
+    ended = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path / "tree",
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    scores_are(printed, ended.stdout)
+    assert (tmp_path / "tree" / "runs" / "digits" / "report.html").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
@@ -252,12 +296,16 @@ def test_the_site_builds_without_warnings_and_without_tensorflow(tmp_path):
         if any(why is None for _, _, why in snippets(page))
     ],
 )
-def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch):
+def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch, capsys):
     for folder in ("configs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
+    monkeypatch.setenv("COLUMNS", "120")  # or the table of scores has broken lines
+    names, output = {"__name__": "__main__"}, ""
     for kind, code, why in snippets(page):
+        if kind == "text" and output:
+            scores_are(code, output)
+        output = ""
         if why is not None:
             continue
         if kind == "python":
@@ -266,3 +314,4 @@ def test_the_snippets_of_a_page_run_as_printed(page, tmp_path, monkeypatch):
             for words in commands(code):
                 assert words[0] == "valen-tf", f"how to run {words}?"
                 assert cli.main(words[1:]) == 0, words
+            output = capsys.readouterr().out

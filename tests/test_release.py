@@ -100,9 +100,12 @@ def test_the_citation_has_the_version_and_the_paper():
     assert [author["family-names"] for author in authors] == ["Xu", "Qiao", "Geng", "Zhang"]
 
 
-def test_the_changelog_begins_with_a_release():
+def test_the_changelog_begins_with_the_version_of_the_package():
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - (unreleased|\d{4}-\d\d-\d\d)", headings[0])
+    release, date = re.fullmatch(r"\[(.*)\] - (unreleased|\d{4}-\d\d-\d\d)", headings[0]).groups()
+    assert release == vt.__version__
+    # The tag of a release wants a date: `release.yml` looks for it.
+    assert all(re.fullmatch(r"\[[\d.]+\] - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
 
 
 def test_machines_can_read_the_workflows_and_the_hooks():

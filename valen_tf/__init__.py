@@ -10,7 +10,7 @@ import importlib.machinery
 import importlib.util
 import sys
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _MODULES = (
     "callbacks",

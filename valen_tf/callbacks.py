@@ -202,9 +202,9 @@ def _check_enhances(callback):
 class Resume(keras.callbacks.Callback):
     """Saves the whole training state after every epoch and continues from it after an interruption.
 
-    A run that was killed and is started again by the same code ends with the same numbers as one that
-    was not: weights, both optimizers, the per-example tables, the graph, random states and the history
-    are kept, in one file that is replaced atomically. (`keras.callbacks.BackupAndRestore` works with
+    Start a killed run again by the same code: the run ends with the same numbers as a run that was never
+    killed. One file, which is replaced atomically, keeps weights, both optimizers, the memory of examples,
+    the graph, random states and the history. (`keras.callbacks.BackupAndRestore` works with
     these models too, but writes two files one after the other and forgets the history.) Of several
     machines the first one writes, and all read.
 

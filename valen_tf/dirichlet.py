@@ -285,8 +285,8 @@ def informed_prior(likelihoods: tf.Tensor, prior_concentration: float) -> tf.Ten
     """The symmetric prior Dir(epsilon) of a label distribution after what people said of its one label.
 
     An example has one label y, drawn from its label distribution d, and the answers have the likelihood l_j
-    if y = j. What d is then believed to be is a mixture of Dirichlets, in each of which one label was seen
-    once: with p_j = l_j / sum_k l_k,
+    if y = j. After the answers, d has a mixture of Dirichlets. In each Dirichlet one label was seen once:
+    with p_j = l_j / sum_k l_k,
 
         p(d | answers) = sum_j p_j Dir(d; epsilon + e_j).
 

@@ -84,8 +84,8 @@ def weighted_cross_entropy(logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 def compatibility(confidence: tf.Tensor, log_distribution: tf.Tensor) -> tf.Tensor:
     """Cross-entropy of the recovered label distribution against the classifier's confidence.
 
-    The compatibility loss of Eq. 10, - sum_j zeta_j log d_j, with 0 log 0 = 0. It takes the
-    logarithm, from `dirichlet.log_sample` or `dirichlet.expected_log`, as d itself may be 0.
+    The compatibility loss of Eq. 10, - sum_j zeta_j log d_j, with 0 log 0 = 0. As d itself may be 0,
+    the function takes the logarithm, from `dirichlet.log_sample` or `dirichlet.expected_log`.
 
     Args:
         confidence: [batch, classes], zero outside the candidates.
@@ -151,7 +151,7 @@ def candidate_likelihood(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Negative log probability that the label is a candidate: - log sum_{j in S} softmax(logits)_j.
 
     The classifier-consistent loss of Feng et al. (2020, CC), up to a constant that the candidate sets
-    alone decide. It says nothing on how the candidates share their probability.
+    alone decide. The loss does not say how the candidates share their probability.
 
     Args:
         logits: [batch, classes].
@@ -293,9 +293,9 @@ def complementary_risks(logits: tf.Tensor, candidates: tf.Tensor, prior: tf.Tens
 
     Here an example belongs to each X_j outside its set, with its `complementary_shares` as weight, so that
     every example weighs one; for random wrong labels the risk stays unbiased. The means are over
-    the examples of X_j *in the batch*. It matters that the number of these is divided out and their share
-    in all the data put in its place: before anything is learned all l_k are equal and the risk is exactly
-    l_k / classes, while with the batch's own shares its sign would be a matter of chance.
+    the examples of X_j *in the batch*, and the prior is the share in *all the data*. So the risk is exactly
+    l_k / classes at the beginning, when all l_k are equal. With the batch's own shares in the place of
+    the prior, chance would decide the sign of the risk.
 
     A set of one candidate leaves the cross-entropy; a full set, which says nothing, leaves zero.
 
@@ -321,7 +321,7 @@ def complementary_risks(logits: tf.Tensor, candidates: tf.Tensor, prior: tf.Tens
 
 
 def nonnegative_risk(risks: tf.Tensor) -> tf.Tensor:
-    """The sum of the classes' risks, of which those that are negative over the batch count as 0.
+    """The sum of the classes' risks; a risk that is negative over the batch counts as 0.
 
     A true class's risk is never negative. Here an estimate that is neither lowers the loss nor has a
     gradient: max(0, risk) for every class, the non-negative form of Ishida et al. (2019).

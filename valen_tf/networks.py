@@ -48,8 +48,8 @@ def linear(
         feature_shape: Shape of one example's features.
         num_classes: Number of classes.
         moments: `(mean, std)` of the training features, as `PartialLabelDataset.moments` gives them, to
-            standardise inside the network, so that it takes raw features wherever it goes. By default the
-            first `fit` of a method learns them; `False` leaves the features as they are.
+            standardize features inside the network. By default the first `fit` of a method learns mean and
+            deviation. `False` leaves the features as they are.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights.
 
@@ -135,7 +135,7 @@ def convnet(
         feature_shape: `(height, width, channels)`.
         num_classes: Number of classes.
         augment: Whether pictures are mirrored and shifted at random while training.
-        moments: `(mean, std)` of the training features, to standardise inside the network.
+        moments: `(mean, std)` of the training features, to standardize features inside the network.
         weight_decay: Strength of the L2 penalty.
         seed: Seed of the initial weights and of the augmentation.
 

@@ -36,12 +36,12 @@ _MOST_ROWS = 20_000
 
 @dataclasses.dataclass(frozen=True)
 class Habits:
-    """What is believed of annotators before their answers are seen, in numbers of answers.
+    """Beliefs about annotators before their answers are seen, in numbers of answers.
 
     Args:
         accuracy: Answers until an annotator's accuracy counts as much as the crowd's.
-        classes: Answers on a class until an annotator's own habits with this class count as much as what
-            the annotator's accuracy lets expect.
+        classes: Answers on a class until an annotator's own habits with this class count as much as the
+            annotator's accuracy.
         shared: Whether the crowd has habits in common, such as to take blues for jazz: an annotator's
             errors are then expected where the crowd's are, and otherwise to be of every kind alike.
     """
@@ -204,11 +204,12 @@ class Answers:
         iterations: int = 100,
         tolerance: float = 1e-6,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What the answers say when every annotator has habits of their own (Dawid & Skene, 1979).
+        """Probabilities of the labels where every annotator has own habits (Dawid & Skene, 1979).
 
-        Expectation maximization, by two sparse products in an iteration: who tends to say what of which
-        class, and which labels that makes probable. Few answers say little of an annotator's habits with
-        every class: those are drawn to the annotator's accuracy, and the accuracy to the crowd's.
+        Expectation maximization, by two sparse products in an iteration, finds the habits of the annotators
+        with each class, and the labels that are probable under these habits. Few answers say little of an
+        annotator's habits. So the habits are drawn to the annotator's accuracy, and the accuracy to the
+        accuracy of the crowd.
 
         Args:
             gold: The true label of each example where it is known, and -1 elsewhere [examples]; or `None`.

@@ -174,8 +174,8 @@ def noisy(candidates: ArrayLike, labels: ArrayLike, *, rate: float, seed: int) -
     Args:
         candidates: 0 and 1 `[examples, classes]`.
         labels: Integers `[examples]`, the true labels.
-        rate: Share of the sets that miss the truth in the end, in [0, 1]; those that miss it already
-            count.
+        rate: Share of the sets that miss the truth in the end, in [0, 1]; sets that miss the truth
+            already count.
         seed: Non-negative integer.
 
     Returns:

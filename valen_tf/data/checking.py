@@ -32,12 +32,12 @@ _SAMPLE = 2000  # examples whose neighbors are compared
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What `check` found.
+    """The findings of `check`.
 
     Args:
-        errors: What cannot be meant, a sentence each.
-        warnings: What may be meant, and usually is not.
-        notes: What is worth knowing, and no mistake.
+        errors: Sentences on what nobody can mean.
+        warnings: Sentences on what somebody may mean, and usually does not.
+        notes: Sentences on what is no mistake, and worth knowing.
 
     Example:
         >>> print(Report(warnings=("class 'cat' has 2 rows",)))
@@ -74,12 +74,12 @@ class Report:
 
 
 def check(dataset: PartialLabelDataset, network: keras.Model | None = None) -> Report:
-    """Looks for mistakes that would train to a wrong result without a word.
+    """Looks for mistakes that would lead to a wrong result without a word.
 
-    Names of classes that are written lists, that hold a separator, or differ by case alone; columns that
-    number the rows, or give the candidates away; true labels and features in another order than the
-    candidate sets; classes that cannot be told apart, or have hardly any example; features of a very large
-    scale before a network without normalization.
+    The mistakes: names of classes that are written lists, that hold a separator, or differ by case alone;
+    columns that number the rows, or give the candidates away; true labels and features in another order
+    than the candidate sets; classes that cannot be told apart, or have hardly any example; features of a
+    very large scale before a network without normalization.
 
     Args:
         dataset: `PartialLabelDataset`, best the training part.

@@ -341,11 +341,11 @@ class PartialLabelDataset:
         """Builds a data set from people's answers; the candidates are the labels that anybody gave.
 
         Args:
-            features: Numbers `[examples, ...]`, or a pandas data frame of numeric columns whose index (or
-                whose column, if it has one of the name) is the answers' `item`.
+            features: Numbers `[examples, ...]`, or a pandas data frame of numeric columns. A column with
+                the name of the answers' `item`, or else the index, says which item a row is about.
             answers: `Answers`, or a data frame with a row for every answer.
-            labels: The true labels, names or numbers, or `None`; `None` for single ones that are not known,
-                while the known ones are `gold`, by which the annotators are judged as well.
+            labels: The true labels, names or numbers, or `None`. In a list of labels `None` stands for a
+                label that is not known. The known labels are then `gold`, and judge the annotators too.
             class_names: By default the names seen, sorted.
             **columns: Of a data frame of answers: `item`, `annotator`, `label`, `excludes`, `separator`
                 of `valen_tf.data.answers.from_long`.

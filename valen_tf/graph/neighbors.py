@@ -452,11 +452,11 @@ def principal_directions(centered: np.ndarray, number: int) -> np.ndarray:
 def neighbors_share(own: np.ndarray, neighbors: np.ndarray, candidates: np.ndarray) -> float:
     """The weight of the neighbors' opinion beside the classifier's own, between 0 and 1.
 
-    Both opinions are pooled in logarithms, softmax(a log own + b log neighbors), and a and b are those
-    under which the candidate sets are most probable: sum_i log sum_{j in S_i} pooled_ij, the likelihood of
-    a stacked model (Wolpert, 1992) when all that is known of a label is a set. Their free sum lets each
-    opinion be as sharp as it deserves; the share is b / (a + b). A weak normal prior around
-    a = b = 1/2 decides where there are few examples or sets that say nothing.
+    Both opinions are pooled in logarithms, softmax(a log own + b log neighbors). The weights a and b make
+    the candidate sets most probable: they maximize sum_i log sum_{j in S_i} pooled_ij, the likelihood of a
+    stacked model (Wolpert, 1992) where a set is all that is known of a label. The sum a + b is free, so
+    that each opinion may be as sharp as the sets allow; the share is b / (a + b). A weak normal prior
+    around a = b = 1/2 decides where examples are few, or where the sets say nothing.
 
     Args:
         own: [examples, classes], log probabilities of the classifier, which has not seen these sets.
@@ -494,7 +494,7 @@ def neighbors_share(own: np.ndarray, neighbors: np.ndarray, candidates: np.ndarr
 
 
 def vote(adjacency: scipy.sparse.csr_array, confidences: np.ndarray, rows: ArrayLike) -> np.ndarray:
-    """What the neighbors of some examples say of their labels: the mean of the neighbors' confidences.
+    """The neighbors' opinion of the labels of some examples: the mean of the neighbors' confidences.
 
     One more neighbor that knows nothing keeps every label possible.
 

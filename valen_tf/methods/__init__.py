@@ -40,16 +40,16 @@ _SCORERS = ("covering_rate_scorer", "approximated_accuracy_scorer")
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What the rest of the package knows of a method.
+    """All that the rest of the package knows of a method.
 
     Args:
-        name: Its name in configs and on the command line.
-        title: What people call the method, in tables.
-        learns_from: What it learns from, a phrase.
-        choose_it: When to choose it, a phrase.
-        order: Its place in tables, by increasing number.
-        classical: Whether it is a scikit-learn estimator, without network, epochs and callbacks.
-        ablation: Name of the method that is left when its idea is taken away, to compare with; or `None`.
+        name: The method's name in configs and on the command line.
+        title: The method's name in tables.
+        learns_from: What the method learns from, a phrase.
+        choose_it: When to choose the method, a phrase.
+        order: The method's place in tables, by increasing number.
+        classical: Whether the method is a scikit-learn estimator, without network, epochs and callbacks.
+        ablation: Name of the method that is left when the method's idea is taken away, or `None`.
         aliases: Further names that a config may use -> their titles.
         optimizer: Optimizer of the method's literature, where `compile` names none: its class in Keras and
             the arguments; by default the SGD of VALEN's paper.
@@ -162,8 +162,8 @@ def import_method(path: str) -> str:
 def cards() -> list[Card]:
     """The cards of all methods, in the order of tables.
 
-    A method that is not imported yet is not imported for it: its card is read off its source, so that a
-    list of the methods does not wait for TensorFlow.
+    The card of a method that is not imported yet is read off the method's source, so that a list of the
+    methods does not wait for TensorFlow.
     """
     found = [
         _registered[name].card if name in _registered else _in_file(name)[1] for name in names()
@@ -210,7 +210,7 @@ def every() -> list[type]:
 
 
 def own_name(name: str) -> str:
-    """The name under which a method is run, recorded and counted; a name that none has stays as it is.
+    """The name under which a method is run, recorded and counted; an unknown name stays as it is.
 
     Example:
         >>> own_name("valen_non"), own_name("valen")
@@ -221,7 +221,7 @@ def own_name(name: str) -> str:
 
 
 def title(name: str) -> str:
-    """What people call a method, also under an alias; a name that none has stays as it is.
+    """A method's name in tables, also by an alias; an unknown name stays as it is.
 
     Example:
         >>> title("valen_non"), title("plknn")

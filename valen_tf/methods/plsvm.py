@@ -14,7 +14,7 @@ from valen_tf.model.estimator import LinearCandidateClassifier
     "plsvm",
     learns_from="the margin between the best candidate and the best other label (Nguyen and "
     "Caruana, KDD 2008)",
-    choose_it="for a linear margin; it does well on the real-world sets",
+    choose_it="for a linear margin; PL-SVM does well on the real-world sets",
     title="PL-SVM",
     order=110,
     classical=True,

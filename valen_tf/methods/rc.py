@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @register(
     "rc",
-    learns_from="the same, weighed by the updated classifier (Feng et al., NeurIPS 2020)",
+    learns_from="the candidates, weighed by the updated classifier (Feng et al., NeurIPS 2020)",
     choose_it="when candidate sets are random and consistency matters; one more forward pass",
     title="RC",
     order=50,

@@ -45,7 +45,7 @@ class LabelEnhancement(PartialLabelModel):
     Args:
         classifier: A functional or sequential Keras model from features to logits.
         embedding: Name of the classifier's layer whose output represents an example in the graph;
-            by default what its last layer receives (for a linear classifier: the features).
+            by default the input of the last layer (for a linear classifier: the features).
         num_neighbors: Neighbors of an example in the graph.
         coverage: As of `PartialLabelModel`.
         seed: Seed of everything random in training.
@@ -281,17 +281,16 @@ class Valen(LabelEnhancement):
     mean, pooled with the classifier's own opinion and restricted to the candidates. Everything is updated
     together; prediction needs the classifier alone.
 
-    How much of the pooled target is the posterior's follows from the data: the warm-up leaves a tenth of
-    the examples out, and their candidate sets tell how far neighbors can be trusted
-    (`valen_tf.graph.neighbors_share`).
-    Where the classifier is the better judge, or learns the embedding, that share falls with the steps, as
-    the classifier takes in what the neighbors say.
+    The posterior's share of the pooled target follows from the data: the warm-up leaves a tenth of the
+    examples out, and the candidate sets of these examples tell how far neighbors can be trusted
+    (`valen_tf.graph.neighbors_share`). Where the classifier is the better judge, or learns the embedding,
+    the posterior's share falls with the steps, as the classifier takes in what the neighbors say.
     `Valen.as_published` has the choices that the paper prints instead.
 
     Args:
         classifier: A functional or sequential Keras model from features to logits.
         embedding: Name of the classifier's layer whose output represents an example in the graph;
-            by default what its last layer receives (for a linear classifier: the features).
+            by default the input of the last layer (for a linear classifier: the features).
         compatibility_weight: The paper's lambda.
         prior_concentration: The paper's epsilon.
         label_weight: Weight of the candidate sets' reconstruction.
@@ -299,8 +298,7 @@ class Valen(LabelEnhancement):
         kl_weight: Weight of the KL divergence from the prior.
         trust: Share of the posterior in the classifier's target at first, from 0 (the classifier's own
             confidence, as without label enhancement) to 1 (the posterior alone); learned by default.
-        trust_steps: Number of steps after which half of a trust that falls is left; infinite for one that
-            stays.
+        trust_steps: Number of steps after which a falling trust is halved; infinite for a constant trust.
         num_neighbors: Neighbors of an example in the graph (k).
         num_components: Of a wider embedding the encoder sees this many principal components; `None` for
             the embedding as it is.
@@ -479,15 +477,15 @@ class Valen(LabelEnhancement):
     def posteriors_share(self) -> tf.Tensor:
         """How much of the classifier's target is the posterior's opinion, by the trust in the neighbors.
 
-        The rest is the opinion that the classifier had when it last saw the example, as in the warm-up: an
+        The rest is the opinion that the classifier had when it last saw the example, as in the warm-up. An
         opinion that follows every step would agree with whatever has just been learned. A mixture is as
-        unsure as the opinions are apart, so that neither makes the other surer than the evidence does.
+        unsure as the opinions are apart, so that no opinion makes the other surer than the evidence does.
 
-        In the long run, whichever opinion does not give way has the last word. Where the graph is evidence
-        of its own and the better judge, the posterior's share stays. Where the classifier is the better
-        judge, or the graph follows from what the classifier has taken in, the posterior's share falls with
-        the steps, or the same evidence would count again in each of them; what is left in the end is the
-        method without label enhancement, from a better start.
+        In the long run a constant share has the last word. Where the graph is evidence of its own and the
+        better judge, the posterior's share stays. Where the classifier is the better judge, or the graph
+        follows from what the classifier has taken in, the posterior's share falls with the steps. Otherwise
+        the same evidence would count again in each step. In the end the method is the one without label
+        enhancement, from a better start.
         """
         trust = self.memory.tables["trust"]
         steps = tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
@@ -611,8 +609,8 @@ class Valen(LabelEnhancement):
 
         Args:
             optimizer: The classifier's optimizer; by default the paper's SGD, 1e-2 with momentum 0.9.
-            enhancement_optimizer: That of the encoder and the decoder; by default AdamW, 1e-2, whose weight
-                decay keeps the encoder's weights from growing without end.
+            enhancement_optimizer: The optimizer of the encoder and the decoder; by default AdamW, 1e-2,
+                whose weight decay keeps the encoder's weights from growing without end.
             **kwargs: `cooldown` as in `LabelEnhancement.compile`, 0.2 by default; `metrics`,
                 `run_eagerly`, `steps_per_execution` of `keras.Model.compile`.
         """

@@ -19,21 +19,21 @@ from valen_tf.model import replicas
 @register(
     "valen_authors",
     learns_from="the recipe of the authors' public code, which is not the paper's algorithm",
-    choose_it="to compare with figures of that code",
+    choose_it="to compare with figures of the authors' code",
     title="VALEN (authors' code)",
     order=30,
     tuning={"settings.compatibility_weight": (1.0, 50.0), "settings.kl_weight": (1e-3, 1.0)},
     ablation="valen_non",
 )
 class ValenAuthors(LabelEnhancement):
-    """VALEN as its authors' public code trains it, to tell its figures from those of `Valen`.
+    """VALEN as trained by the authors' public code, to compare with figures of this code.
 
     After the warm-up a second network of the classifier's form, fed the features alone, gives the
     Dirichlet parameters. One sample of the Dirichlet, masked to the candidates, becomes the classifier's
     target when the example is next seen. Against the paper: no graph convolution and no candidate sets
     in the encoder; the decoder rebuilds the features, not the candidate sets; the KL term and the sample
     use different concentrations; the compatibility is the encoder's cross-entropy against the stored
-    confidence; the graph is directed, with self-loops, row-normalised and built once.
+    confidence; the graph is directed, with self-loops, row-normalized and built once.
 
     What kept the code's numbers from being repeated is repaired: the concentration is bounded before the
     exponential, not after it; a candidate whose probability underflows once is not lost; features are

@@ -51,7 +51,7 @@ class PartialLabelModel(KerasHooks):
 
     A batch is `(features, {"candidates": [batch, classes], "index": [batch]})`, as
     `PartialLabelDataset.batches` gives it. The index says which training example a row is, because
-    methods of this kind remember something about each of them. A true label is a candidate set of size
+    the methods remember something about each example. A true label is a candidate set of size
     one, so training, validation and test data share one form, one loss and one set of metrics: metrics
     see the prediction restricted to the candidate set as `y_true`, which makes `"accuracy"` the accuracy
     where the label is known and otherwise the share of predictions inside the candidate set.
@@ -60,7 +60,7 @@ class PartialLabelModel(KerasHooks):
         classifier: A built Keras model from features to logits [batch, classes].
         coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
             `"estimate"`, by the sets of similar examples (`valen_tf.data.coverage`). Below 1 a label
-            outside of the set is possible. People's answers tell themselves how far they can be trusted.
+            outside of the set is possible. People's answers need no coverage.
         seed: Seed of everything random in training.
         name: Name of the model.
     """
@@ -313,9 +313,12 @@ class PartialLabelModel(KerasHooks):
         self.memory.tables[name].scatter_update(tf.IndexedSlices(values, index))
 
     def label_distributions(self) -> np.ndarray:
-        """What was recovered for each training example: [examples, classes], zero off the candidates.
+        """The distribution that was recovered for each training example, zero off the candidates.
 
-        Of people's answers, and of sets that may miss the truth, no label is impossible.
+        With people's answers, and with sets that may miss the truth, no label is impossible.
+
+        Returns:
+            [examples, classes].
         """
         if not self.num_examples:
             raise ValueError("`label_distributions` needs a trained model: call `fit` first.")

@@ -1,7 +1,7 @@
 """From a config to a run folder, and from a run folder to numbers and predictions.
 
 From records of runs to tables and figures: `records` says what a record is, `paper` what was published,
-`results.write` makes the page of all of it. Those modules are imported by name, so that a run does not
+`results.write` makes the page of results. These modules are imported by name, so that a run does not
 wait for Matplotlib.
 """
 

@@ -401,7 +401,7 @@ def _with_line_of_data_set(values, changes, where):
 
 
 def effective(config: Config) -> Config:
-    """The config without values that its run never reads, so that it says what was done.
+    """The config without values that the run never reads, so that the config says what was done.
 
     A data set that brings its own candidate sets is not corrupted, and no network but the MLP has hidden
     units. Two configs with the same effective one are the same run.

@@ -39,7 +39,7 @@ FEWEST_EPOCHS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What a comparison of methods found.
+    """The result of a comparison of methods.
 
     Args:
         frame: A pandas frame, the best method first: `method`, `title`, `estimated_accuracy` and
@@ -90,19 +90,19 @@ def compare(
 ) -> Comparison:
     """Compares methods on candidate sets alone, and recommends one.
 
-    Folds of the data set are held out in turn, as candidate sets. A method is judged by the accuracy that
-    its hits there suggest (`valen_tf.metrics.estimated_accuracy`, which states its assumption); that score
-    is the one that orders methods as the true accuracy does (`benchmarks/comparison.py`), also methods
-    without probabilities. Successive halving spends most on the best: all methods train for a ninth of the
+    Folds of the data set are held out in turn, as candidate sets. The estimated accuracy on the held-out
+    sets judges a method (`valen_tf.metrics.estimated_accuracy` states the assumption). This score also
+    orders methods without probabilities; `benchmarks/comparison.py` measures how well. Successive halving
+    spends most on the best: all methods train for a ninth of the
     epochs on the first fold, a third of them for a third of the epochs, and the best few for all epochs on
     all folds. Classical methods, which have no epochs, are fitted whole at every rung.
 
     Args:
         dataset: `PartialLabelDataset`. True labels are not looked at.
-        folder: Folder that keeps what is done, so that a comparison that was killed continues, and where
-            `comparison.csv` and `best.yaml`, a config for `valen-tf train`, are written; none by default.
-        config: `runs.Config` of network, epochs and seed; the embedded default's if none. Its method's
-            settings are used for that method.
+        folder: Folder that keeps finished trainings, so that a killed comparison continues, and that gets
+            `comparison.csv` and `best.yaml`, a config for `valen-tf train`; none by default.
+        config: `runs.Config` of network, epochs and seed; the embedded default's if none. The settings in
+            the config are those of the config's method.
         methods: Names of the methods to compare; by default all.
         repeats: Number of folds that are held out in turn for the best.
         validation_fraction: Share of a fold.

@@ -34,17 +34,17 @@ def load(
             `"fashion_mnist"` or `"cifar10"`; a table or text, `"yeast"`, `"texture"`,
             `"synthetic_control"`, `"dermatology"` or `"20newsgroups"`; or a real-world partial-label
             set, `"lost"`, `"msrcv2"`, `"birdsong"`, `"soccer_player"` or `"yahoo_news"`.
-        data_dir: Of an image set the folder where TFDS prepared it, by default the one that the
-            environment variable `TFDS_DATA_DIR` names, else TFDS's own. Of the others the folder
-            with the public file, by default the one that `VALEN_TF_DATA_DIR` names, else the
-            current one.
+        data_dir: For an image set, the folder that TFDS prepared; by default the folder that the
+            environment variable `TFDS_DATA_DIR` names, else TFDS's own folder. For other sets, the
+            folder with the public file; by default the folder that `VALEN_TF_DATA_DIR` names, else
+            the current folder.
         download: Whether TFDS may download and prepare an image set that is not there.
 
     Returns:
-        A `PartialLabelDataset`; for the image sets, which have an official split, a pair of them,
-        training and test; for `"20newsgroups"` a `TextDataset`, whose `split` and `folds` give
-        them. Only the real-world sets have candidate sets of their own. Those of the others are the
-        true labels: see `valen_tf.corruption.corrupt`.
+        A `PartialLabelDataset`. The image sets have an official split, and give a pair of data sets,
+        training and test. `"20newsgroups"` gives a `TextDataset`, whose `split` and `folds` give data
+        sets. Only the real-world sets have candidate sets of their own. The candidates of all other
+        sets are the true labels: see `valen_tf.corruption.corrupt`.
 
     Example:
         >>> load("digits")

@@ -304,8 +304,8 @@ def at_least_one_wrong(record):
 def clean_network(record):
     """Whose network drew the instance-dependent candidate sets of a run, in words.
 
-    A record that is older than the key tells it by its config: the only files of networks that there were
-    are those of the authors' architectures.
+    Older records lack the key, and their configs tell: the only files of networks at that time were of the
+    authors' architectures.
 
     Returns:
         A string; `None` where no network was asked, or where nothing is known.
