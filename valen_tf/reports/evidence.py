@@ -26,7 +26,7 @@ MISSED = 0.5  # three quarters of what is said lie outside of the set
 REASONS = {
     "truth missing": "similar examples and model speak for labels that are no candidates",
     "others disagree": "similar examples have another of the candidates",
-    "ambiguous": f"no candidate reaches {AMBIGUOUS:.0%} of the recovered distribution",
+    "ambiguous": f"no candidate reaches {100 * AMBIGUOUS:.0f} % of the recovered distribution",
     "predicted outside": "the model predicts a label that is no candidate",
     "majority contradicted": "most annotators said something else than what was recovered",
     "contradictory twins": "a nearly identical example has no candidate in common",
