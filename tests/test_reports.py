@@ -18,7 +18,8 @@ from valen_tf.data.corrections import corrected, read_corrections
 from valen_tf.reports import agreement, opinions, page
 from valen_tf.reports.evidence import gather
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NAMES_OF_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES_OF_CHROMIUM)), None)
 DRIVER = shutil.which("chromedriver")
 NAMES = ["</script><script>window.broken = 1</script>", "<img src=x onerror='broken=1'>", "=2+2"]
 
