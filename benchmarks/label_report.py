@@ -5,10 +5,10 @@
 `FOLDER` holds the public files of the data sets, in folders or not. Methods train in the protocol of
 the tables, on the training part of the first of five folds, with fewer epochs (linear classifier: Lost
 300, MSRCv2 200, BirdSong 100; digits: MLP 128-64, 60, instance-dependent sets), on the answers of Music
-Genre and CIFAR-10N as in `benchmarks/crowd.py`; CIFAR-10's images come from TensorFlow Datasets. True labels are read when the orders are there, to count. "lift" is
-the share of wrong recovered labels in the first tenth, in multiples of their share among all; the largest
-one possible is in brackets. Where sets miss the truth, the share of those sets is shown that the first
-quarter of "suspected missing truth" holds.
+Genre and CIFAR-10N as in `benchmarks/crowd.py`; CIFAR-10's images come from TensorFlow Datasets. True
+labels are read when the orders are there, to count. "lift" is the share of wrong recovered labels in the
+first tenth, in multiples of their share among all; the largest one possible is in brackets. Where sets
+miss the truth, the share of those sets is shown that the first quarter of "suspected missing truth" holds.
 """
 
 import argparse
@@ -59,9 +59,7 @@ def trained(name, method, options):
         answered = crowd.DATA[name](options.folder)
         model = vt.methods.find(method)(crowd.network(answered.train, 0), seed=0)
         model.compile(keras.optimizers.Adam(1e-3))
-        model.fit(
-            answered.train, epochs=answered.epochs, batch_size=answered.batch_size, verbose=0
-        )
+        model.fit(answered.train, epochs=answered.epochs, batch_size=answered.batch_size, verbose=0)
         return model, answered.train
     from valen_tf import runs
     from valen_tf.methods import is_classical

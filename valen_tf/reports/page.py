@@ -46,8 +46,8 @@ _GLOSSARY = [
     ),
     (
         "Look at first",
-        "Ordered by what similar examples say: the neighbors of an example and two regressions on all "
-        "others. The example itself has no say, because a model agrees with what it was trained on.",
+        "Ordered by what similar examples say, and by how sure training was. Similar examples speak by the "
+        "neighbors of an example and by two regressions on all others, in which the example has no say.",
     ),
     *(
         (name.capitalize(), meaning[0].upper() + meaning[1:] + ".")
