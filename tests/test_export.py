@@ -288,6 +288,33 @@ def test_bad_arguments_are_refused_and_nothing_is_written(tmp_path, arguments, e
     assert not list(tmp_path.iterdir())
 
 
+def test_calibrated_probabilities_and_prediction_sets_are_served(tmp_path):
+    features = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    network = vt.networks.linear((4,), 3)
+    calibration = vt.reports.Calibration(
+        temperature=2.0,
+        threshold=0.33,
+        coverage=0.8,
+        guaranteed=False,
+        estimated_accuracy=0.7,
+        num_examples=9,
+    )
+    vt.export.saved_model(network, tmp_path / "1", calibration=calibration)
+    features[-1] = np.nan
+    outputs = signature(tmp_path / "1")(features)
+    expected = calibration.sets(outputs["probabilities"][:-1])
+    assert 1 < expected.sum(axis=1).mean() < 3
+    assert (outputs["prediction_set"][:-1] == expected).all()
+    assert (outputs["decided"][:-1] == (expected.sum(axis=1) == 1)).all()
+    calibrated = calibration.probabilities(outputs["probabilities"][:-1])
+    assert np.allclose(outputs["calibrated_probabilities"][:-1], calibrated, atol=1e-5)
+    assert not outputs["prediction_set"][-1].any() and not outputs["decided"][-1]
+    assert np.isnan(outputs["calibrated_probabilities"][-1]).all()
+    metadata = json.loads((tmp_path / "1" / "assets.extra" / "metadata.json").read_text())
+    assert metadata["calibration"]["coverage"] == 0.8
+    assert "decided" in metadata["signatures"]["serving_default"]["outputs"]
+
+
 def test_top_k_is_at_most_the_number_of_classes(tmp_path):
     vt.export.saved_model(vt.networks.linear((4,), 3), tmp_path / "1")
     outputs = signature(tmp_path / "1", "top_k")(np.ones((2, 4), np.float32))
