@@ -274,6 +274,7 @@ def test_warm_up_requests_hold_the_features_that_were_given(tmp_path):
         ({"top_k": 0}, ValueError, "`top_k` must be an integer of at least 1"),
         ({"warm_up": np.zeros((2, 5))}, ValueError, r"shape \(None, 3\). Received: shape=\(2, 5\)"),
         ({"warm_up": np.zeros((0, 3))}, ValueError, r"Received: shape=\(0, 3\)"),
+        ({"calibration": 0.9}, ValueError, "must be a `valen_tf.reports.Calibration`.*float"),
         ({"metadata": {"top_k": 1}}, ValueError, "says itself. Received: top_k"),
         ({"metadata": {"score": np.float32(1)}}, ValueError, "values of JSON.*float32"),
         ({"metadata": {"score": float("nan")}}, ValueError, "values of JSON"),

@@ -599,9 +599,11 @@ def _predict(options):
 
 def _export(options):
     from valen_tf import runs
-    from valen_tf.checks import COUNT
+    from valen_tf.checks import COUNT, PART
 
     COUNT("top_k", options.top_k)
+    if options.coverage is not None:
+        PART("coverage", options.coverage)
     runs.check_finished(options.folder)
     _load_tensorflow(options)
     version = runs.export(

@@ -155,6 +155,9 @@ def _prepare(classifier, class_names, top_k, warm_up, metadata, front, calibrati
     rule = f"`class_names` must name each of the {num_classes} classes"
     require(len(class_names) == num_classes, rule, f"{len(class_names)} names")
     top_k = min(COUNT("top_k", top_k), num_classes)
+    rule = "`calibration` must be a `valen_tf.reports.Calibration`"
+    of_it = calibration is None or hasattr(calibration, "threshold")
+    require(of_it, rule, type(calibration).__name__)
     requested = requests.warm_up_inputs(inputs[0], warm_up, front)
     signatures = make_signatures(classifier, class_names, top_k, front, calibration)
     if calibration is not None:
