@@ -72,6 +72,30 @@ def test_the_interval_is_as_wide_as_the_estimate_scatters():
     assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.2)
 
 
+@pytest.mark.parametrize(("accuracy", "recommended"), [(0.79, "valen"), (0.3, "ipal")])
+def test_valen_is_taken_where_the_sets_cannot_tell_it_from_the_best(
+    accuracy, recommended, monkeypatch
+):
+    data = blobs(60)
+    calls = []
+
+    def judged(config, train, held_out, path):
+        own = {"ipal": 0.8, "valen": accuracy}.get(config.method, 0.2)
+        scores, candidates = simulated(own, num_examples=150, seed=len(calls))
+        calls.append(config.method)
+        hit, second, share = hits(np.exp(scores), candidates)
+        return {"hit": hit, "second": second, "share": share, "seconds": np.array(0.0)}
+
+    monkeypatch.setattr(comparing, "_tried", judged)
+    others = ["plknn", "plsvm", "clpl", "plle", "cc", "rc", "proden"]
+    found = vt.compare(data, methods=["ipal", *others, "valen"], report=quiet)
+    assert found.recommended == found.config.method == recommended
+    verdicts = found.frame.set_index("method")["verdict"]
+    assert verdicts["ipal"] == "best"
+    assert (verdicts["valen"] == "as good, within the error") == (recommended == "valen")
+    assert ("cannot tell the two apart" in found.reason) == (recommended == "valen")
+
+
 def test_true_labels_decide_nothing():
     data = blobs(150, flip=0.5)
     blind = dataclasses.replace(data, labels=None)

@@ -287,7 +287,7 @@ def test_predict_without_a_file_shows_the_held_out_part(run, capsys):
 
 def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys):
     base, lite = tmp_path / "served" / "animals", tmp_path / "lite"
-    assert cli.main(["export", str(run), str(base), "--top-k", "2"]) == 0
+    assert cli.main(["export", str(run), str(base), "--top-k", "2", "--coverage", "0.9"]) == 0
     assert str(base / "1") in capsys.readouterr().out
     assert cli.main(["export", str(run), str(base), "--tflite", str(lite)]) == 0
     assert sorted(path.name for path in base.iterdir()) == ["1", "2"]
@@ -299,7 +299,10 @@ def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys
     served = tf.saved_model.load(base / "1").signatures
     features = tf.constant(pandas.read_csv(animals)[["wings", "legs", "fur"]], tf.float32)
     outputs = served["serving_default"](features=features)
-    expected = vt.experiments.predict(run, animals)
+    expected = vt.experiments.predict(run, animals, coverage=0.9)
+    assert (outputs["decided"].numpy() == expected["decided"]).all()
+    sets = ["|".join(np.array(NAMES)[each]) for each in outputs["prediction_set"].numpy()]
+    assert sets == expected["prediction_set"].tolist()
     np.testing.assert_array_equal(outputs["class_name"].numpy().astype(str), expected["prediction"])
     np.testing.assert_allclose(
         outputs["probabilities"], expected[[f"p({name})" for name in NAMES]], atol=1e-5

@@ -274,6 +274,7 @@ def test_warm_up_requests_hold_the_features_that_were_given(tmp_path):
         ({"top_k": 0}, ValueError, "`top_k` must be an integer of at least 1"),
         ({"warm_up": np.zeros((2, 5))}, ValueError, r"shape \(None, 3\). Received: shape=\(2, 5\)"),
         ({"warm_up": np.zeros((0, 3))}, ValueError, r"Received: shape=\(0, 3\)"),
+        ({"calibration": 0.9}, ValueError, "must be a `valen_tf.reports.Calibration`.*float"),
         ({"metadata": {"top_k": 1}}, ValueError, "says itself. Received: top_k"),
         ({"metadata": {"score": np.float32(1)}}, ValueError, "values of JSON.*float32"),
         ({"metadata": {"score": float("nan")}}, ValueError, "values of JSON"),
@@ -286,6 +287,33 @@ def test_bad_arguments_are_refused_and_nothing_is_written(tmp_path, arguments, e
     with pytest.raises(error, match=message):
         model.export(tmp_path / "served" / "1", **arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_calibrated_probabilities_and_prediction_sets_are_served(tmp_path):
+    features = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    network = vt.networks.linear((4,), 3)
+    calibration = vt.reports.Calibration(
+        temperature=2.0,
+        threshold=0.33,
+        coverage=0.8,
+        guaranteed=False,
+        estimated_accuracy=0.7,
+        num_examples=9,
+    )
+    vt.export.saved_model(network, tmp_path / "1", calibration=calibration)
+    features[-1] = np.nan
+    outputs = signature(tmp_path / "1")(features)
+    expected = calibration.sets(outputs["probabilities"][:-1])
+    assert 1 < expected.sum(axis=1).mean() < 3
+    assert (outputs["prediction_set"][:-1] == expected).all()
+    assert (outputs["decided"][:-1] == (expected.sum(axis=1) == 1)).all()
+    calibrated = calibration.probabilities(outputs["probabilities"][:-1])
+    assert np.allclose(outputs["calibrated_probabilities"][:-1], calibrated, atol=1e-5)
+    assert not outputs["prediction_set"][-1].any() and not outputs["decided"][-1]
+    assert np.isnan(outputs["calibrated_probabilities"][-1]).all()
+    metadata = json.loads((tmp_path / "1" / "assets.extra" / "metadata.json").read_text())
+    assert metadata["calibration"]["coverage"] == 0.8
+    assert "decided" in metadata["signatures"]["serving_default"]["outputs"]
 
 
 def test_top_k_is_at_most_the_number_of_classes(tmp_path):

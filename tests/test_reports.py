@@ -18,7 +18,8 @@ from valen_tf.data.corrections import corrected, read_corrections
 from valen_tf.reports import agreement, opinions, page
 from valen_tf.reports.evidence import gather
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+NAMES_OF_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES_OF_CHROMIUM)), None)
 DRIVER = shutil.which("chromedriver")
 NAMES = ["</script><script>window.broken = 1</script>", "<img src=x onerror='broken=1'>", "=2+2"]
 
@@ -255,6 +256,29 @@ def browser(tmp_path_factory):
     chromium.quit()
 
 
+# The lowest contrast of any text of the page with what lies behind it, in WCAG's measure.
+FAINTEST = """
+const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+function luminance(color) {
+  canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+  const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+}
+function behind(element) {
+  const color = getComputedStyle(element).backgroundColor;
+  return color !== "rgba(0, 0, 0, 0)" || !element.parentElement ? color : behind(element.parentElement);
+}
+const shown = [...document.querySelectorAll("body *")].filter((element) => element.checkVisibility()
+  && !element.matches("script, style, :disabled, option, svg *")
+  && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+return Math.min(...shown.map((element) => {
+  const pair = [luminance(getComputedStyle(element).color), luminance(behind(element))];
+  return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+}));
+"""
+
+
 def wait(condition, seconds=10):
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -330,25 +354,37 @@ def test_the_page_works_in_a_browser(browser, tmp_path):
     row = one("#labels tbody td:nth-child(2)").text
     Select(one("tr.more select")).select_by_visible_text("=2+2")
     assert one("#picked").text == "1 correction ticked"
-    all_of("#labels tbody input[type=checkbox]")[1].send_keys(Keys.SPACE)
+    tick = all_of("#labels tbody input[type=checkbox]")[1]
+    ticked = all_of("#labels tbody td:nth-child(2)")[1].text, all_of("#labels .tick")[1].text
+    assert tick.accessible_name == "Row {} is {}".format(*ticked)
+    tick.send_keys(Keys.SPACE)
     assert one("#picked").text == "2 corrections ticked"
     one("#download").click()
     file = browser.downloads / "corrections.csv"
     wait(file.exists)
     assert f"{row},'=2+2\n" in file.read_text()
     told = read_corrections(file)
-    assert len(told) == 2 and told[int(row)] == "=2+2"
+    assert told == {int(row): "=2+2", int(ticked[0]): ticked[1]}
     assert corrected(shown, told).candidates.sum() <= shown.candidates.sum()
 
     # Both colors; nothing of the user's ran; every control has a name.
     before = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert browser.execute_script(FAINTEST) >= 4.5  # WCAG 2.2, level AA
     one("#theme").click()
     after = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert before != after
+    assert browser.execute_script(FAINTEST) >= 4.5
     assert browser.execute_script("return window.broken === undefined")
     assert not [image for image in all_of("img") if image.get_attribute("src")[:5] != "data:"]
     for control in all_of("button, select, input"):
         assert control.accessible_name, control.get_attribute("outerHTML")
+
+    # A phone: nothing sticks out, also with the longest names.
+    phone = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    wait(lambda: browser.execute_script("return innerWidth") == 360)
+    assert browser.execute_script("return document.documentElement.scrollWidth") == 360
+    assert all(box.rect["width"] > 0 for box in all_of("#labels tbody input, #labels tbody button"))
     assert browser.get_log("browser") == []
 
 

@@ -182,6 +182,12 @@ def _parser():
         "--top-k", type=int, default=5, metavar="K", help="classes in signature top_k (default: 5)"
     )
     export.add_argument("--tflite", metavar="DIR", help="write TFLite files to this folder as well")
+    export.add_argument(
+        "--coverage",
+        type=float,
+        metavar="SHARE",
+        help="serve calibrated probabilities and prediction sets as well, as in `valen-tf predict`",
+    )
     export.set_defaults(run=_export)
 
     label_report.add(commands)
@@ -593,12 +599,20 @@ def _predict(options):
 
 def _export(options):
     from valen_tf import runs
-    from valen_tf.checks import COUNT
+    from valen_tf.checks import COUNT, PART
 
     COUNT("top_k", options.top_k)
+    if options.coverage is not None:
+        PART("coverage", options.coverage)
     runs.check_finished(options.folder)
     _load_tensorflow(options)
-    version = runs.export(options.folder, options.base, top_k=options.top_k, tflite=options.tflite)
+    version = runs.export(
+        options.folder,
+        options.base,
+        top_k=options.top_k,
+        tflite=options.tflite,
+        coverage=options.coverage,
+    )
     _say(f"SavedModel in {version}; its signatures and classes are in assets.extra/metadata.json.")
     if options.tflite:
         _say(f"TFLite files in {options.tflite}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import errno
 import json
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from valen_tf.reports.uncertainty import Calibration
+
 _WAIT = 600  # seconds, for another export into the same folder
 _NO_ANSWER = (
     "A row with a NaN or infinite feature, or whose logits overflow, gets NaN for numbers, -1 for class "
@@ -42,6 +45,7 @@ def saved_model(
     warm_up: Any = None,
     metadata: dict | None = None,
     front: Any = None,
+    calibration: Calibration | None = None,
 ) -> pathlib.Path:
     """Writes a classifier as SavedModel into a folder, whole or not at all.
 
@@ -59,6 +63,8 @@ def saved_model(
         metadata: Dict of further values for `metadata.json`.
         front: The `valen_tf.model.front.Front` of a model that learned from columns; the inputs are then
             those columns, with the names that `metadata.json` gives them.
+        calibration: A `valen_tf.reports.Calibration`, of held-out candidate sets. With it the default
+            signature gives calibrated probabilities, prediction sets, and whether a set has one class.
 
     Returns:
         The folder.
@@ -83,7 +89,7 @@ def saved_model(
     )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise taken
-    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front)
+    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front, calibration)
     with _scratch_folder(folder) as scratch:
         write(scratch, model_name=folder.absolute().parent.name)
         if not _rename(scratch, folder):
@@ -100,6 +106,7 @@ def new_version(
     warm_up: Any = None,
     metadata: dict | None = None,
     front: Any = None,
+    calibration: Calibration | None = None,
 ) -> pathlib.Path:
     """As `saved_model`, into the next version folder of a base folder: `base/1`, `base/2`, ...
 
@@ -114,6 +121,7 @@ def new_version(
         warm_up: As in `saved_model`.
         metadata: As in `saved_model`.
         front: As in `saved_model`.
+        calibration: As in `saved_model`.
 
     Returns:
         The version folder.
@@ -126,7 +134,7 @@ def new_version(
         ['1', '2']
     """
     base = pathlib.Path(base)
-    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front)
+    write = _prepare(classifier, class_names, top_k, warm_up, metadata, front, calibration)
     with _scratch_folder(base / "version") as scratch:
         write(scratch, model_name=base.absolute().name)
         while True:
@@ -137,7 +145,7 @@ def new_version(
                 return folder
 
 
-def _prepare(classifier, class_names, top_k, warm_up, metadata, front):
+def _prepare(classifier, class_names, top_k, warm_up, metadata, front, calibration):
     """Checks everything that can be wrong; returns the function that writes, which has to be called."""
     num_classes = check_classifier(classifier)
     inputs = classifier.inputs
@@ -147,8 +155,13 @@ def _prepare(classifier, class_names, top_k, warm_up, metadata, front):
     rule = f"`class_names` must name each of the {num_classes} classes"
     require(len(class_names) == num_classes, rule, f"{len(class_names)} names")
     top_k = min(COUNT("top_k", top_k), num_classes)
+    rule = "`calibration` must be a `valen_tf.reports.Calibration`"
+    of_it = calibration is None or hasattr(calibration, "threshold")
+    require(of_it, rule, type(calibration).__name__)
     requested = requests.warm_up_inputs(inputs[0], warm_up, front)
-    signatures = make_signatures(classifier, class_names, top_k, front)
+    signatures = make_signatures(classifier, class_names, top_k, front, calibration)
+    if calibration is not None:
+        metadata = {"calibration": dataclasses.asdict(calibration), **(metadata or {})}
     description = _describe(inputs[0], class_names, signatures, top_k, metadata or {}, front)
 
     def write(folder, *, model_name):

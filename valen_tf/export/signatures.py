@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 
     import keras
 
+    from valen_tf.reports.uncertainty import Calibration
+
 SIGNATURES = ("serving_default", "top_k")
 
 
 def signatures(
-    classifier: keras.Model, class_names: Sequence[str], top_k: int, front: Any = None
+    classifier: keras.Model,
+    class_names: Sequence[str],
+    top_k: int,
+    front: Any = None,
+    calibration: Calibration | None = None,
 ) -> dict[str, Any]:
     """Concrete functions by name. The classifier is a function that both call, so it is stored once.
 
@@ -26,6 +32,7 @@ def signatures(
         class_names: Names of the classes.
         top_k: Number of classes that the second one gives.
         front: The `Front` that makes features of columns, whose inputs take the place of `features`.
+        calibration: Of `valen_tf.reports.calibrate`, for calibrated probabilities and prediction sets.
     """
     if len(classifier.inputs) != 1:
         raise ValueError(
@@ -55,7 +62,8 @@ def signatures(
     def serving_default(features):
         known, logits, probabilities = answer(features)
         index = tf.where(known, tf.argmax(logits, axis=1, output_type=tf.int32), -1)
-        return {
+        sure = {} if calibration is None else _calibrated(logits, index, calibration)
+        return sure | {
             "probabilities": probabilities,
             "logits": logits,
             "class_index": index,
@@ -77,6 +85,18 @@ def signatures(
     return {
         name: function.get_concrete_function()
         for name, function in zip(SIGNATURES, (serving_default, best), strict=True)
+    }
+
+
+def _calibrated(logits, index, calibration):
+    """Calibrated probabilities and prediction sets, as `Calibration` has them; empty without an answer."""
+    calibrated = tf.nn.softmax(logits / calibration.temperature)  # [batch, classes]
+    best = tf.one_hot(index, logits.shape[1], on_value=True, off_value=False)
+    inside = (calibrated >= calibration.threshold) | best  # NaN is in no set
+    return {
+        "calibrated_probabilities": calibrated,
+        "prediction_set": inside,
+        "decided": tf.equal(tf.reduce_sum(tf.cast(inside, tf.int32), axis=1), 1),
     }
 
 

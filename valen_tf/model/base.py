@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from valen_tf.data.batches import Batches
+    from valen_tf.reports.uncertainty import Calibration
 
 _PAPERS_OPTIMIZER = (
     "SGD",
@@ -774,6 +775,7 @@ class PartialLabelModel(KerasHooks):
         top_k: int = 5,
         warm_up: np.ndarray | None = None,
         metadata: dict | None = None,
+        calibration: Calibration | None = None,
         **kwargs: Any,
     ) -> None:
         """Writes the classifier, and nothing of the training, as SavedModel for TF Serving.
@@ -790,6 +792,8 @@ class PartialLabelModel(KerasHooks):
             warm_up: Features [rows, ...], or a dict of columns, of the requests that a server warms up
                 with; one row of zeros or empty texts by default.
             metadata: Dict of further values for the file `assets.extra/metadata.json`.
+            calibration: What `valen_tf.reports.calibrate` found on held-out candidate sets, to serve
+                calibrated probabilities and prediction sets as well.
             **kwargs: None: the other arguments of `keras.Model.export` are refused.
         """
         if kwargs:
@@ -808,4 +812,5 @@ class PartialLabelModel(KerasHooks):
             warm_up=warm_up,
             metadata={**known, **(metadata or {})},
             front=self.front,
+            calibration=calibration,
         )

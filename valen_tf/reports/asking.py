@@ -46,7 +46,7 @@ def next_to_label(model: Any, dataset: PartialLabelDataset, count: int = 10) -> 
     unknown = scipy.special.entr(evidence.distributions).sum(axis=1)
     if evidence.concentrations is not None:
         unknown = unknown + posterior_uncertainty(evidence.concentrations)[1]
-    worth = (_rank(unknown) + _rank(np.maximum(evidence.look_first, evidence.missing_truth))) / 2
+    worth = (_rank(unknown) + _rank(np.maximum(evidence.doubt, evidence.missing_truth))) / 2
     chosen, covered = [], np.zeros(len(dataset), bool)
     for example in np.argsort(-worth, kind="stable").tolist():
         if len(chosen) == count:

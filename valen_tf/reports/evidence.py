@@ -26,7 +26,7 @@ MISSED = 0.5  # three quarters of what is said lie outside of the set
 REASONS = {
     "truth missing": "similar examples and model speak for labels that are no candidates",
     "others disagree": "similar examples have another of the candidates",
-    "ambiguous": f"no candidate reaches {AMBIGUOUS:.0%} of the recovered distribution",
+    "ambiguous": f"no candidate reaches {100 * AMBIGUOUS:.0f} % of the recovered distribution",
     "predicted outside": "the model predicts a label that is no candidate",
     "majority contradicted": "most annotators said something else than what was recovered",
     "contradictory twins": "a nearly identical example has no candidate in common",
@@ -42,7 +42,8 @@ class Evidence:
         distributions: What was recovered [examples, classes].
         probabilities: What the model predicts [examples, classes].
         neighbors: The nearest other examples by their features [examples, k].
-        look_first: How strongly the others doubt the recovered label; see `opinions.look_first`.
+        look_first: How probably the recovered label is wrong; see `opinions.look_first`.
+        doubt: How strongly the others prefer another candidate; see `opinions.doubt`.
         missing_truth: How much more speaks for labels outside of the set; see `opinions.missing_truth`.
         suggested: The label that the doubt is in favor of, of a doubtful example, else -1 [examples].
         reasons: Whether each of `REASONS` holds [examples, reasons].
@@ -54,6 +55,7 @@ class Evidence:
     probabilities: np.ndarray
     neighbors: np.ndarray
     look_first: np.ndarray
+    doubt: np.ndarray
     missing_truth: np.ndarray
     suggested: np.ndarray
     reasons: np.ndarray
@@ -72,16 +74,8 @@ class Evidence:
 
     @property
     def order(self) -> np.ndarray:
-        """The examples, those to look at first in front.
-
-        People miss the truth: where the sets are their answers, those that seem to lack it are in front
-        too. Of other sets the truth is a member as a rule, and a weak model would take its own errors for
-        missing truths.
-        """
-        score = self.look_first
-        if self.dataset.answers is not None:
-            score = np.maximum(score, self.missing_truth)
-        return np.argsort(-score, kind="stable")
+        """The examples, those to look at first in front."""
+        return np.argsort(-self.look_first, kind="stable")
 
 
 def gather(model: Any, dataset: PartialLabelDataset) -> Evidence:
@@ -102,7 +96,7 @@ def gather(model: Any, dataset: PartialLabelDataset) -> Evidence:
     k = min(opinions.NUM_VOTERS, len(dataset) - 1)
     neighbors, _ = search.search(opinions.searched(inputs), k)
     opinion = opinions.second_opinion(inputs, distributions, neighbors)
-    doubt = opinions.look_first(opinion, distributions, dataset.candidates)
+    doubt = opinions.doubt(opinion, distributions, dataset.candidates)
     beliefs = [opinion, probabilities]
     if dataset.answers is not None:  # no label was impossible when the distributions were recovered
         beliefs.append(distributions)
@@ -117,7 +111,8 @@ def gather(model: Any, dataset: PartialLabelDataset) -> Evidence:
         distributions=distributions,
         probabilities=probabilities,
         neighbors=neighbors,
-        look_first=doubt,
+        look_first=opinions.look_first(opinion, distributions),
+        doubt=doubt,
         missing_truth=missing,
         suggested=suggested,
         reasons=reasons,

@@ -70,7 +70,7 @@ def frame_of(evidence: Evidence) -> pandas.DataFrame:
         "entropy": scipy.special.entr(distributions).sum(axis=1),
         "prediction": names[probabilities.argmax(axis=1)],
         "prediction_probability": probabilities.max(axis=1),
-        "doubt": evidence.look_first,
+        "doubt": evidence.doubt,
         "missing_truth": evidence.missing_truth,
         "suggested": [names[label] if label >= 0 else "" for label in evidence.suggested],
         "reasons": ["; ".join(np.array(reasons)[holds]) for holds in evidence.reasons],

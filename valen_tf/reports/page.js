@@ -3,7 +3,7 @@ const D = JSON.parse(document.getElementById("data").textContent);
 const X = D.examples, COUNT = X.row.length, SIZE = 40;
 const $ = (id) => document.getElementById(id);
 const name = (label) => D.classes[label];
-const percent = (share) => `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)} %`;
+const percent = (share) => `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)}\u00a0%`;
 const whole = (number) => number.toLocaleString("en");
 
 // Every text of the user's becomes text, never markup.
@@ -61,7 +61,6 @@ function glimpse(place) {
   const values = cells(place);
   const words = values ? values.slice(0, 3).map((value, i) => D.details.columns.length > 1 ? `${D.details.columns[i]} ${value}` : value).join(" · ") : "";
   const parts = [picture(place), words ? make("p", { class: "cut" }, words) : null];
-  if (!parts[0] && !parts[1]) parts.push(make("p", { class: "muted" }, `row ${X.row[place]}`));
   return make("div", { class: "example" }, ...parts);
 }
 
@@ -101,6 +100,7 @@ function render() {
     if (state.open.has(place)) body.append(more(place));
   }
   if (!state.shown.length) body.append(make("tr", {}, make("td", { colspan: 7 }, "No label fits. “Show all” clears search and filters.")));
+  $("labels").classList.toggle("bare", !D.pictures && !D.details);
   $("count").textContent = `${whole(state.shown.length)} of ${whole(COUNT)} labels`;
   $("page").textContent = `Page ${whole(state.page + 1)} of ${whole(pages)}`;
   $("back").disabled = state.page === 0;
@@ -114,16 +114,18 @@ function render() {
 function line(place) {
   const open = state.open.has(place), row = X.row[place];
   const guess = X.guess[place], known = sets(place).some(([label]) => label === guess);
-  return make("tr", { class: state.picked.has(place) ? "picked" : "", "data-place": place },
-    make("td", {}, make("input", {
-      type: "checkbox", checked: state.picked.has(place), "aria-label": `Correct row ${row}`,
-      onchange: (event) => pick(place, event.target.checked ? suggestion(place) : null) })),
-    make("td", { class: "number" }, String(row)),
-    make("td", {}, glimpse(place)),
-    make("td", {}, bars(place, 4)),
-    make("td", { class: "wide" }, name(guess), make("div", { class: "muted" }, `${percent(X.guess_p[place] / 1000)}${known ? "" : ", not a candidate"}`)),
-    make("td", {}, make("div", { class: "tags" }, ...reasons(place).map((reason) => make("span", { class: "tag", title: reason[1] }, reason[0])))),
-    make("td", {}, make("button", {
+  const picked = state.picked.has(place), label = picked ? state.picked.get(place) : suggestion(place);
+  const cell = (attributes, ...parts) => make("td", { role: "cell", ...attributes }, ...parts);
+  return make("tr", { role: "row", class: picked ? "picked" : "", "data-place": place },
+    cell({}, make("label", { class: "tick", title: name(label) }, make("input", {
+      type: "checkbox", checked: picked, "aria-label": `Row ${row} is ${name(label)}`,
+      onchange: (event) => pick(place, event.target.checked ? label : null) }), make("span", {}, name(label)))),
+    cell({ class: "number" }, String(row)),
+    cell({ class: "glimpse" }, glimpse(place)),
+    cell({}, bars(place, 4)),
+    cell({}, name(guess), make("div", { class: "muted" }, `${percent(X.guess_p[place] / 1000)}${known ? "" : ", not a candidate"}`)),
+    cell({}, make("div", { class: "tags" }, ...reasons(place).map((reason) => make("span", { class: "tag", title: reason[1] }, reason[0])))),
+    cell({}, make("button", {
       type: "button", class: "plain", "aria-expanded": String(open), "aria-label": `Details of row ${row}`,
       onclick: () => toggle(place) }, open ? "Close" : "Open")));
 }
@@ -138,8 +140,9 @@ function refocus(place, kind) {
 }
 const suggestion = (place) => (X.hint[place] >= 0 ? X.hint[place] : recovered(place));
 function more(place) {
-  const chooser = make("select", { "aria-label": `Correct label of row ${X.row[place]}`, onchange: (event) => pick(place, Number(event.target.value)) });
-  const chosen = state.picked.has(place) ? state.picked.get(place) : suggestion(place);
+  const chooser = make("select", { "aria-label": `Right label of row ${X.row[place]}`, onchange: (event) => pick(place, event.target.value === "" ? null : Number(event.target.value)) });
+  const chosen = state.picked.get(place);
+  chooser.append(make("option", { value: "" }, "not chosen"));
   D.classes.forEach((title, label) => chooser.append(make("option", { value: label, selected: label === chosen }, title)));
   const near = make("ol", { class: "near" });
   for (const other of X.near[place]) {
@@ -152,7 +155,7 @@ function more(place) {
   if (values) D.details.columns.forEach((title, i) => facts.append(make("dt", {}, title), make("dd", {}, values[i])));
   const block = (title, ...parts) => make("div", {}, make("h3", {}, title), ...parts);
   const left = [picture(place), values ? facts : null].filter((part) => part !== null);
-  return make("tr", { class: "more" }, make("td", { colspan: 7 }, make("div", { class: "details" },
+  return make("tr", { role: "row", class: "more" }, make("td", { role: "cell", colspan: 7 }, make("div", { class: "details" },
     left.length ? block("The example", ...left) : null,
     block("Recovered distribution", bars(place, 12)),
     block("Why it is doubtful", X.why[place] ? why : make("p", { class: "muted" }, "Nothing speaks against it."),
@@ -241,9 +244,9 @@ function table(target, caption, heads, rows) {
   const fill = () => body.replaceChildren(...rows.map((row) => make("tr", {}, ...row.map((value, i) =>
     make(i === 0 ? "th" : "td", { class: heads[i][1] ? "number" : "", scope: i === 0 ? "row" : null }, value.node || value.text)))));
   const ordered = make("tr", {}, ...heads.map(([title], i) => {
-    const head = make("th", { scope: "col", "aria-sort": "none", class: heads[i][1] ? "number" : "" }, make("button", { type: "button", onclick: () => {
+    const head = make("th", { scope: "col", "aria-sort": title === "" ? null : "none", class: heads[i][1] ? "number" : "" }, title === "" ? "" : make("button", { type: "button", onclick: () => {
       const down = head.getAttribute("aria-sort") !== "descending";
-      for (const other of ordered.children) other.setAttribute("aria-sort", "none");
+      for (const other of ordered.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       rows.sort((a, b) => (a[i].key < b[i].key ? -1 : a[i].key > b[i].key ? 1 : 0) * (down ? -1 : 1));
       fill();
@@ -265,7 +268,7 @@ function classes() {
   const head = make("tr", {}, make("td", {}), ...D.classes.map((title) => make("th", { scope: "col", title }, title)));
   const rows = D.heat.map((shares, label) => make("tr", {}, make("th", { scope: "row" }, name(label)), ...shares.map((share, other) => {
     const box = make("td", { title: `${name(label)}, ${name(other)}: ${percent(share)}` }, share >= 0.01 ? String(Math.round(100 * share)) : "");
-    if (label !== other) box.style.background = `color-mix(in srgb, var(--accent) ${Math.min(70, Math.round(400 * share))}%, var(--track))`;
+    if (label !== other) { box.className = "shaded"; box.style.setProperty("--share", `${Math.min(100, Math.round(1000 * share))}%`); }
     return box;
   })));
   const grid = make("table", { class: "heat" }, make("caption", {}, "Where the recovered distributions lie, in percent: a row for each recovered label"), make("thead", {}, head), make("tbody", {}, ...rows));

@@ -46,8 +46,8 @@ _GLOSSARY = [
     ),
     (
         "Look at first",
-        "Ordered by what similar examples say: the neighbors of an example and two regressions on all "
-        "others. The example itself has no say, because a model agrees with what it was trained on.",
+        "Ordered by what similar examples say, and by how sure training was. Similar examples speak by the "
+        "neighbors of an example and by two regressions on all others, in which the example has no say.",
     ),
     *(
         (name.capitalize(), meaning[0].upper() + meaning[1:] + ".")
@@ -161,10 +161,10 @@ def _content(evidence: Evidence, model, title, details, history, held_out):
         "The page holds its data and asks no network.",
         "tiles": [
             [
-                _percent(sure),
-                f"decided surely: {SURE:.0%} and more of the distribution on one label",
+                _percent(sure, 1),
+                f"decided surely: {_percent(SURE)} and more of the distribution on one label",
             ],
-            [f"{ambiguous:,}", f"ambiguous: no label has {AMBIGUOUS:.0%}"],
+            [f"{ambiguous:,}", f"ambiguous: no label has {_percent(AMBIGUOUS)}"],
             [f"{int(counts[1]):,}", "contradicted by similar examples"],
             [f"{int(counts[0]):,}", "whose set may lack the truth, if the model is to be believed"],
         ],
@@ -197,7 +197,7 @@ def _content(evidence: Evidence, model, title, details, history, held_out):
 
 
 def _lead(total, sure, doubtful, missing):
-    first = f"Of {total:,} labels, {sure:.0%} were decided surely."
+    first = f"Of {total:,} labels, {_percent(sure)} were decided surely."
     if not doubtful:
         return f"{first} Similar examples contradict none of them."
     words = f"{first} {doubtful:,} deserve a look"
@@ -206,8 +206,9 @@ def _lead(total, sure, doubtful, missing):
     return f"{words}."
 
 
-def _percent(share):
-    return f"{share:.1%}" if 0 < share < 1 else f"{share:.0%}"
+def _percent(share, digits=0):
+    digits = digits if 0 < share < 1 else 0
+    return f"{100 * share:.{digits}f}\u00a0%"
 
 
 def _last(model):
@@ -366,7 +367,7 @@ def _short(value):
 
 def _annotators(dataset, evidence):
     answers = dataset.answers
-    quality = answers.quality(evidence.distributions)
+    quality = answers.quality(evidence.distributions).sort_values("answers", ascending=False)
     alpha = agreement.krippendorff_alpha(answers)
     return {
         "annotators": [
@@ -378,10 +379,14 @@ def _annotators(dataset, evidence):
 
 
 def _curves(history):
-    """At most 300 points a curve."""
+    """At most 300 points a curve; the loss first, then what is a share of predictions, then its terms."""
     curves = {}
-    for name, values in history.items():
-        values = np.asarray(values, float)
+
+    def place(name):
+        return "loss" not in name, not name.endswith(("accuracy", "covering_rate"))
+
+    for name in sorted(history, key=place):
+        values = np.asarray(history[name], float)
         values = values[np.isfinite(values)]
         if len(values) > 1:
             kept = np.unique(
@@ -394,8 +399,8 @@ def _curves(history):
     return {
         "curves": curves,
         "epochs": epochs,
-        "training_words": f"{epochs} epochs. The loss should fall and flatten; accuracy on candidate sets "
-        "is the share of predictions inside them.",
+        "training_words": f"{epochs} epochs. The loss should fall and flatten. The covering rate, and the "
+        "accuracy on candidate sets, is the share of predictions inside them.",
     }
 
 
@@ -416,8 +421,8 @@ def _calibration(model, held_out):
         means = (float(values[inside].mean()) if size else 0.0 for values in (confidence, hits))
         bins.append([size, *(round(value, 4) for value in means)])
     words = (
-        f"On {len(held_out):,} held-out examples the model is sure of {confidence.mean():.1%} on "
-        f"average, and its prediction is {what} for {hits.mean():.1%}."
+        f"On {len(held_out):,} held-out examples the model is sure of {_percent(confidence.mean(), 1)} on "
+        f"average, and its prediction is {what} for {_percent(hits.mean(), 1)}."
     )
     if not true:
         words += " A prediction inside the set may still be wrong, so that the accuracy is lower."

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from valen_tf.data.dataset import PartialLabelDataset
     from valen_tf.model.base import PartialLabelModel
+    from valen_tf.reports.uncertainty import Calibration
     from valen_tf.runs.building import Estimator
     from valen_tf.runs.config import Config
 
@@ -225,7 +226,7 @@ def evaluate(folder: pathlib.Path | str, csv: str | None = None, label: str | No
     """
     folder, config, model = open_run(folder)
     if csv is None:
-        return scores(model, _held_out(folder, config))
+        return scores(model, held_out_part(folder, config))
     return scores(model, read_csv(config, csv, read_schema(folder), label))
 
 
@@ -258,7 +259,7 @@ def predict(
     schema = read_schema(folder)
     if coverage is not None:
         PART("coverage", coverage)
-    held_out = _held_out(folder, config) if csv is None or coverage is not None else None
+    held_out = held_out_part(folder, config) if csv is None or coverage is not None else None
     if csv is None:
         features, ids = held_out.features, held_out.table and held_out.table.ids
         rows = held_out.rows
@@ -310,6 +311,16 @@ def report(
     return written
 
 
+def calibrated_on(
+    held_out: PartialLabelDataset, model: PartialLabelModel | Estimator, coverage: float
+) -> Calibration:
+    """The `Calibration` of a model on held-out candidate sets, for prediction sets of a coverage."""
+    from valen_tf.reports import uncertainty
+
+    probabilities = model.predict(held_out.features, verbose=0)
+    return uncertainty.calibrate(probabilities, held_out.candidates, coverage=coverage)
+
+
 _OF_SETS = ["calibrated_confidence", "prediction_set", "decided"]
 
 
@@ -321,8 +332,7 @@ def _add_sets(frame, model, probabilities, held_out, of_held_out, names, coverag
         known = held_out.candidates
         calibrated, sets = uncertainty.across(probabilities, known, coverage=coverage)
     else:
-        known = model.predict(held_out.features, verbose=0)
-        calibration = uncertainty.calibrate(known, held_out.candidates, coverage=coverage)
+        calibration = calibrated_on(held_out, model, coverage)
         calibrated = calibration.probabilities(probabilities)
         sets = calibration.sets(probabilities)
     told = calibrated.max(axis=1), ["|".join(names[each]) for each in sets], sets.sum(axis=1) == 1
@@ -439,7 +449,7 @@ def _named(config):
     return place + (f", or {data.clean_network}" if data.clean_network else "")
 
 
-def _held_out(folder, config):
+def held_out_part(folder: pathlib.Path, config: Config) -> PartialLabelDataset:
     """The run's test part, unless the data have changed since."""
     source = load(config)
     _check_data(folder, source, config)

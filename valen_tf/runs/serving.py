@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from valen_tf.checks import COUNT
+from valen_tf.checks import COUNT, PART
 from valen_tf.methods import is_classical
-from valen_tf.runs.running import open_run, read_schema, read_summary
+from valen_tf.runs.running import (
+    calibrated_on,
+    held_out_part,
+    open_run,
+    read_schema,
+    read_summary,
+)
 
 if TYPE_CHECKING:
     import pathlib
@@ -17,7 +23,8 @@ def export(
     base: pathlib.Path | str,
     *,
     top_k: int = 5,
-    tflite: bool | None = None,
+    tflite: pathlib.Path | str | None = None,
+    coverage: float | None = None,
 ) -> pathlib.Path:
     """Writes a run's classifier as the next SavedModel version of a base folder.
 
@@ -28,6 +35,8 @@ def export(
         base: Folder of the versions `1`, `2`, ...; TF Serving's `--model_base_path`.
         top_k: Number of classes that the signature `top_k` gives.
         tflite: Folder to write TFLite files to as well.
+        coverage: Share of the true labels that prediction sets are to hold, or `None` for no sets. They
+            are calibrated as those of `valen_tf.runs.predict`.
 
     Returns:
         The version folder.
@@ -35,6 +44,8 @@ def export(
     import valen_tf as vt
 
     COUNT("top_k", top_k)
+    if coverage is not None:
+        PART("coverage", coverage)
     folder, config, model = open_run(folder)
     if is_classical(config.method):
         raise ValueError(
@@ -48,6 +59,9 @@ def export(
         )
     schema = read_schema(folder)
     finished = (folder / "summary.json").exists()
+    calibration = None
+    if coverage is not None:
+        calibration = calibrated_on(held_out_part(folder, config), model, coverage)
     version = vt.export.new_version(
         model.classifier,
         base,
@@ -61,6 +75,7 @@ def export(
             "scores": read_summary(folder) if finished else None,
         },
         front=model.front,
+        calibration=calibration,
     )
     if tflite is not None:
         vt.export.tflite(version, tflite)
