@@ -1,5 +1,6 @@
 """The command line in terminals of every kind, driven through a pseudo-terminal."""
 
+import operator
 import os
 import pathlib
 import pty
@@ -162,7 +163,7 @@ def test_the_default_folder_is_not_in_the_way_of_another_config(run, monkeypatch
 def test_force_deletes_a_run_and_nothing_else(tmp_path):
     folder = tmp_path / "run"
     (folder / "state").mkdir(parents=True)
-    for name in ("config.yaml", "model.keras"):
+    for name in ("config.yaml", "model.keras", "annotators.csv"):
         (folder / name).write_text("")
     (folder / "letter.txt").write_text("mine")
     with pytest.raises(
@@ -251,18 +252,47 @@ def test_mistakes_are_answered_before_tensorflow(mistake, tmp_path, monkeypatch,
     assert not (tmp_path / "runs").exists() or not list(tmp_path.glob("runs/*/config.yaml"))
 
 
-def test_a_mistake_is_answered_within_a_moment_by_a_process_without_tensorflow(tmp_path):
-    script = (
-        "import sys; from valen_tf.cli import main; code = main(sys.argv[1:]); "
-        "sys.exit(code if 'tensorflow' not in sys.modules else 99)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "train", "settings.x=1"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2 and "Unknown key 'x'" in done.stderr
+def test_tensorflow_waits_for_names_numbers_and_files_and_a_word(run, tmp_path):
+    folder, _ = run
+    (tmp_path / "a.csv").write_text("x,candidates\n1,a\n2,b\n3,a|b\n4,a\n5,b\n6,a|b\n")
+    good = ["train", "tune --csv a.csv", "compare --csv a.csv", "reproduce digits"]
+    good += [
+        f"evaluate {folder}",
+        f"predict {folder}",
+        f"export {folder} served",
+        f"report {folder}",
+    ]
+    good += ["data corrupt digits --out a.npz", "data clean-network digits --out a.keras"]
+    mistakes = {
+        "train settings.x=1": "Unknown key 'x'",
+        "tune --csv a.csv --trials 0": "`trials` must be",
+        "tune --csv a.csv --space settings.x=1:2": "Unknown key 'x'",
+        "compare --csv a.csv --methods valem": "Did you mean 'valen'",
+        "compare --csv a.csv --repeats 0": "`repeats` must be",
+        "reproduce table6": "`targets` must be",
+        f"evaluate {folder} --csv b.csv": "no file b.csv",
+        f"predict {folder} --csv b.csv": "no file b.csv",
+        "data clean-network digit --out a.keras": "`name` must be",
+    }
+    script = """
+def load(**_):
+    raise ValueError("loading")
+
+terminal.load_tensorflow = load
+for words in sys.argv[1:]:
+    assert main(words.split()) == 2 and "tensorflow" not in sys.modules, words"""
+    done = python(script, tmp_path, *good, *mistakes)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()
+    assert said[: len(good)] == ["valen-tf: loading"] * len(good) and len(said) == 19
+    assert all(map(operator.contains, said[len(good) :], mistakes.values())), said
+
+
+def python(script, cwd, *arguments):
+    """What a process says in which `main` is the command line."""
+    script = f"import os, signal, sys\nfrom valen_tf.cli import main, terminal\n{script}"
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 # -- Ctrl-C and narrow terminals ----------------------------------------------------------------
@@ -281,6 +311,40 @@ def test_ctrl_c_ends_within_two_seconds_with_the_cursor_back(moment, tmp_path):
     hidden, back = terminal.shown.rfind(CURSOR_HIDDEN), terminal.shown.rfind(CURSOR_SHOWN)
     assert back > hidden or hidden == -1
     assert "Traceback" not in terminal.shown.decode()
+
+
+def test_ctrl_c_is_heard_where_a_library_makes_another_error_of_it(tmp_path):
+    script = """
+def swallowing(config):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt as error:
+        raise ImportError("initialization failed") from error
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from valen_tf.runs import beforehand
+beforehand.check = swallowing
+sys.argv[1:] = ["train"]
+main()"""
+    done = python(script, tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == "\nvalen-tf: interrupted; the same command continues.\n"
+
+
+@pytest.mark.parametrize("moment", ["valen_tf.cli.main", "argparse"])
+def test_ctrl_c_at_the_very_first_shows_no_traceback(moment, tmp_path):
+    script = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+import valen_tf.cli"""
+    done = subprocess.run([sys.executable, "-c", script, moment], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stderr == ""
 
 
 @pytest.mark.parametrize(("columns", "term"), [(40, "xterm"), (100, "dumb")])
@@ -314,7 +378,7 @@ def test_log_lines_are_kept_away_and_errors_are_not(capfd):
     assert capfd.readouterr().err == "OSError: libcudart.so is broken\n"
 
 
-def test_every_key_of_a_config_has_a_meaning(capsys):
+def test_every_key_of_a_config_has_a_meaning(capsys, monkeypatch):
     assert set(keys.MEANINGS) == set(keys.defaults())
     assert main(["config", "--method", "proden"]) == 0
     text = capsys.readouterr().out
@@ -322,6 +386,10 @@ def test_every_key_of_a_config_has_a_meaning(capsys):
     assert main(["config"]) == 0
     assert "settings.compatibility_weight" in capsys.readouterr().out
     assert main(["config", "--method", "none"]) == 2
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["config"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
 
 
 @pytest.mark.parametrize("method", vt.methods.names())
@@ -375,6 +443,21 @@ def test_paths_of_a_config_become_absolute(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     config = located(vt.runs.read_config(None, ["data.csv=a.csv"]))
     assert config.data.csv == str(tmp_path / "a.csv")
+
+
+def test_a_config_that_is_written_names_its_data_from_any_folder(monkeypatch, tmp_path):
+    from valen_tf.runs.beforehand import write_config
+
+    monkeypatch.chdir(tmp_path)
+    for variable in ("VALEN_TF_DATA_DIR", "TFDS_DATA_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    places = {"lost": tmp_path, "mnist": pathlib.Path("~/tensorflow_datasets").expanduser()}
+    for name, place in {**places, "digits": None}.items():
+        write_config(tmp_path / "config.yaml", vt.runs.read_config(None, [f"data.name={name}"]))
+        assert vt.runs.read_config("config.yaml").data.data_dir == (place and str(place))
+    monkeypatch.setenv("VALEN_TF_DATA_DIR", "mine")
+    write_config(tmp_path / "config.yaml", vt.runs.read_config(None, ["data.name=lost"]))
+    assert vt.runs.read_config("config.yaml").data.data_dir == str(tmp_path / "mine")
 
 
 def test_an_ignored_interrupt_stays_ignored(monkeypatch):

@@ -5,7 +5,6 @@ not wait for TensorFlow, Spektral and TensorFlow Probability.
 """
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -71,7 +70,7 @@ _OBJECTS = {
 __all__ = [*_MODULES, *_ELSEWHERE, *_OBJECTS, "__version__"]
 
 
-class _Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Elsewhere:
     """Lets `from valen_tf.baselines import CLPL` find what has moved, under its former name."""
 
     def find_spec(self, fullname, path=None, target=None):
@@ -90,7 +89,7 @@ class _Elsewhere(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Nothing: the module has been executed under its own name."""
 
 
-class _AfterKeras(importlib.abc.MetaPathFinder):
+class _AfterKeras:
     """Tells Keras of this package's classes when Keras is imported, so that it can load their files."""
 
     looking = False

@@ -4,6 +4,7 @@ import pathlib
 import sys
 
 import valen_tf
+from valen_tf.cli import terminal
 
 
 def add(commands):
@@ -16,7 +17,7 @@ def add(commands):
     info = data_commands.add_parser("info", help="check a copy and print its statistics")
     info.add_argument("name", help="see `valen-tf data list`")
     info.add_argument("--data-dir", help="its folder; of an image set the folder of TFDS")
-    info.set_defaults(run=_data_info)
+    info.set_defaults(run=_data_info, quiet=False)
 
     check = data_commands.add_parser(
         "check",
@@ -36,7 +37,7 @@ def add(commands):
         metavar="DIR",
         help="folders to look in (default: .)",
     )
-    check.set_defaults(run=_data_check)
+    check.set_defaults(run=_data_check, quiet=False)
 
     example = data_commands.add_parser(
         "example",
@@ -55,7 +56,7 @@ def add(commands):
     card.add_argument(
         "--networks", metavar="DIR", help="folder of clean networks' weights, mnist_400.npz ..."
     )
-    card.set_defaults(run=_data_card)
+    card.set_defaults(run=_data_card, quiet=False)
     _add_corruption_commands(data_commands)
 
 
@@ -88,7 +89,7 @@ def _add_corruption_commands(data_commands):
     clean.add_argument(
         "--out", required=True, metavar="FILE", help="file to write; it ends in .keras or .npz"
     )
-    clean.set_defaults(run=_data_clean_network)
+    clean.set_defaults(run=_data_clean_network, quiet=False)
     corrupt.add_argument(
         "--procedure",
         default="instance_dependent",
@@ -113,7 +114,7 @@ def _add_corruption_commands(data_commands):
         "architectures (default: one is trained)",
     )
     corrupt.add_argument("--out", required=True, metavar="FILE.npz", help="file to write")
-    corrupt.set_defaults(run=_data_corrupt)
+    corrupt.set_defaults(run=_data_corrupt, quiet=False)
 
 
 def _data_list(options):
@@ -228,6 +229,11 @@ def _data_clean_network(options):
 
 
 def _train_clean_network(options, out):
+    from valen_tf.checks import one_of
+    from valen_tf.data.sets.registry import SPECS
+
+    one_of(*SPECS)("name", options.name)
+    terminal.load_tensorflow()
     from valen_tf.data import clean_networks, files
     from valen_tf.data.harmless import printable
 
@@ -274,12 +280,13 @@ def _data_corrupt(options):
 
 
 def _draw(options, out):
+    train, _ = _parts(options)
+    terminal.load_tensorflow()
     from valen_tf.data import corruption, files
     from valen_tf.data.harmless import printable
     from valen_tf.runs.sources import read_network
 
     rate = 0.5 if options.procedure == "uniform" and options.rate is None else options.rate
-    train, _ = _parts(options)
     network = None
     if options.network is not None:
         network = read_network(options.network, options.name, train.feature_shape)

@@ -1,5 +1,7 @@
 """`valen-tf report`: the label report of a run."""
 
+from valen_tf.cli import terminal
+
 
 def add(commands):
     """Adds the command to the parser's."""
@@ -15,13 +17,15 @@ def add(commands):
     command.add_argument(
         "--frame", metavar="FILE", help="the labels as a table as well, .csv or .parquet"
     )
-    command.set_defaults(run=_report)
+    command.set_defaults(run=_report, quiet=False)
 
 
 def _report(options):
     from valen_tf import runs
     from valen_tf.data.harmless import printable
 
+    runs.check_finished(options.folder)
+    terminal.load_tensorflow()
     page = runs.report(options.folder, options.output, options.frame)
     print(printable(f"The label report is {page}."), flush=True)
     if options.frame:

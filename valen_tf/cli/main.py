@@ -1,11 +1,11 @@
 """The command line, `valen-tf`: train, evaluate, predict, export, tune, reproduce, and what helps."""
 
 import argparse
+import functools
 import importlib
 import itertools
 import json
 import os
-import shutil
 import sys
 import textwrap
 
@@ -22,31 +22,29 @@ def main(arguments=None):
     What this package does not expect ends with one line and exit code 1; VALEN_TF_DEBUG=1 shows where
     either came from.
     """
-    options = _parsed(arguments)
-    verbose = getattr(options, "verbose", False)
-    if not verbose:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if arguments is None:  # a command of its own, rather than a call
-        terminal.end_after_interrupt(lambda: _interrupted(options))
-        terminal.show_warnings()
-        if not getattr(options, "quiet", True) and sys.stderr.isatty():
-            terminal.say("valen-tf: reading config and data ...")
+    alone = arguments is None  # a command of its own, rather than a call
     debug = os.environ.get("VALEN_TF_DEBUG", "0") not in ("", "0")
+    options = None
     try:
+        if alone:
+            terminal.end_after_interrupt(lambda: _interrupted(options))
+            terminal.show_warnings()
+        options = _parsed(arguments)
+        if not getattr(options, "verbose", False):
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        if alone and not getattr(options, "quiet", True) and sys.stderr.isatty():
+            terminal.say("valen-tf: reading config and data ...")
         for module in filter(None, os.environ.get("VALEN_TF_METHODS", "").split(",")):
             importlib.import_module(module)
         options.run(options)
     except KeyboardInterrupt:
-        terminal.restore()
-        terminal.say("\n" + _interrupted(options))
-        if arguments is None:
-            sys.stdout.flush()
-            os._exit(130)  # TensorFlow's threads would take their time
-        return 130
+        return _end_interrupted(options, alone)
     except BrokenPipeError:  # `valen-tf ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
+        if alone and terminal.interrupted.is_set():
+            return _end_interrupted(options, alone)
         from valen_tf.checks import shortened  # which imports NumPy
 
         terminal.restore()
@@ -67,8 +65,18 @@ def main(arguments=None):
     return 0
 
 
+def _end_interrupted(options, alone):
+    """Says that the command was interrupted, and ends."""
+    terminal.restore()
+    terminal.say("\n" + _interrupted(options))
+    if alone:
+        sys.stdout.flush()
+        os._exit(130)  # TensorFlow's threads would take their time
+    return 130
+
+
 def _interrupted(options):
-    continues = options.run in (_train, _tune, _compare, _reproduce)
+    continues = options is not None and options.run in (_train, _tune, _compare, _reproduce)
     return "valen-tf: interrupted" + "; the same command continues." * continues
 
 
@@ -335,6 +343,8 @@ def _keys_in_short():
 
 
 def _config_keys(options):
+    import shutil
+
     from valen_tf.runs import keys
 
     lines = [(key, _in_yaml(value), keys.MEANINGS[key]) for key, value in keys.defaults().items()]
@@ -348,11 +358,12 @@ def _config_keys(options):
         )
     lines += [(f"settings.{key}", *pair) for key, pair in known.items()]
     width = max(len(key) for key, _, _ in lines)
-    columns = max(60, shutil.get_terminal_size((100, 24)).columns)
+    columns = max(30, shutil.get_terminal_size((100, 24)).columns)
     for key, default, meaning in lines:
         head = f"{key:{width}}  {default:12}  "
         if len(head) + 30 > columns:  # narrow: the meaning below
-            print(f"{key}  {default}".rstrip())
+            named = f"{key}  {default}".rstrip()
+            print(textwrap.fill(named, columns, subsequent_indent="  ", break_on_hyphens=False))
             head = "    "
         print(textwrap.fill(head + meaning, columns, subsequent_indent=" " * len(head)))
 
@@ -418,7 +429,7 @@ def _train(options):
         folder,
         report=_quiet if options.quiet else _say,
         progress="none" if options.quiet else "lines" if options.verbose else "bar",
-        prepare=lambda: _load_tensorflow(options),
+        prepare=functools.partial(_load_tensorflow, options),
     )
     _show(summary, title=f"{config.method} on {name}")
     if not options.quiet:
@@ -454,13 +465,17 @@ def _tune(options):
     from valen_tf.runs import beforehand
 
     config, name = _config(options)
+    from valen_tf import tuning
+    from valen_tf.checks import COUNT, extra
+    from valen_tf.tuning import spaces
+
     beforehand.check(config)
+    COUNT("trials", options.trials)
+    space = options.space and spaces.checked(dict(map(_range, options.space)))
+    for key, (low, _) in (space or {}).items():
+        beforehand.check(spaces.replaced(config, key, low))
     _load_tensorflow(options)
     folder = options.out or os.path.join("tuning", _run_name(config, name))
-    space = options.space and dict(map(_range, options.space))
-    from valen_tf import tuning
-    from valen_tf.checks import extra
-
     with extra("tune"):
         from valen_tf.tuning import searching
 
@@ -478,10 +493,15 @@ def _tune(options):
 
 def _compare(options):
     from valen_tf import runs, tuning
+    from valen_tf.checks import COUNT
     from valen_tf.runs import beforehand
 
     config, name = _config(options)
     beforehand.check(config)
+    for method in options.methods or ():
+        beforehand.check_method(method)
+    COUNT("repeats", options.repeats)
+    COUNT("jobs", options.jobs)
     _load_tensorflow(options)
     folder = options.out or os.path.join("comparison", name)
     how = {name: getattr(options, name) for name in ("methods", "repeats", "jobs")}
@@ -517,7 +537,6 @@ def _reproduce(options):
 
     from valen_tf.papers.valen2021.reproduce import OF_THE_PAPER, reproduce
 
-    _load_tensorflow(options)
     targets = OF_THE_PAPER if "all" in options.targets else options.targets
     backend = contextlib.nullcontext()
     if options.dask:
@@ -540,6 +559,7 @@ def _reproduce(options):
             epochs=options.epochs,
             examples=options.examples,
             select=not options.no_selection,
+            prepare=functools.partial(_load_tensorflow, options),
         )
     _say(f"The tables and figures are in {page}.")
 
@@ -557,10 +577,9 @@ def _results(options):
 def _evaluate(options):
     from valen_tf import runs
 
-    runs.check_finished(options.folder)
-    _load_tensorflow(options)
+    prepare = functools.partial(_load_tensorflow, options)
     of = "held-out" if options.csv is None else options.csv
-    summary = runs.evaluate(options.folder, options.csv, options.label)
+    summary = runs.evaluate(options.folder, options.csv, options.label, prepare=prepare)
     _show(summary, title=options.folder, of=of)
 
 
@@ -571,14 +590,13 @@ def _predict(options):
     COUNT("top_k", options.top_k)
     if options.coverage is not None:
         PART("coverage", options.coverage)
-    runs.check_finished(options.folder)
-    _load_tensorflow(options)
     frame = runs.predict(
         options.folder,
         options.csv,
         options.output,
         top_k=options.top_k,
         coverage=options.coverage,
+        prepare=functools.partial(_load_tensorflow, options),
     )
     if options.output:
         _say(f"{len(frame)} predictions in {options.output}")

@@ -5,11 +5,13 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 import warnings
 
+interrupted = (
+    threading.Event()
+)  # whether Ctrl-C was pressed; a library may make another error of it
 _GRACE = 1.5  # seconds after Ctrl-C, within which Python may end by itself
 # Lines that TensorFlow's C++ and the libraries below it write: glog's, absl's, and the older form.
 _LOG_LINE = re.compile(
@@ -45,6 +47,8 @@ def load_tensorflow(*, quiet=False, verbose=False):
 @contextlib.contextmanager
 def without_log_lines():
     """Keeps log lines from standard error, those that C++ writes past Python too."""
+    import tempfile
+
     sys.stderr.flush()
     shown = os.dup(2)
     with tempfile.TemporaryFile() as kept:
@@ -84,6 +88,12 @@ def end_after_interrupt(words):
         return
     if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
         return
+
+    def pressed(number, frame):
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, pressed)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)

@@ -117,18 +117,35 @@ def broken(path, advice, reason):
     return ValueError(f"{path} is empty, cut short or of another kind ({reason}): {advice}")
 
 
+def folder_of(spec, data_dir=None):
+    """Where the files of a data set are looked for.
+
+    Args:
+        spec: Row of the registry.
+        data_dir: A folder. By default the one that the environment names: `TFDS_DATA_DIR` of an image set,
+            else TFDS's own; `VALEN_TF_DATA_DIR` of the others, else the current one.
+
+    Returns:
+        The path, with the home folder in the place of `~`.
+    """
+    images = spec.kind == "images"
+    variable, usual = "VALEN_TF_DATA_DIR", "."
+    if images:
+        variable, usual = "TFDS_DATA_DIR", "~/tensorflow_datasets"
+    return pathlib.Path(data_dir or os.environ.get(variable) or usual).expanduser()
+
+
 def find_file(spec, data_dir=None):
     """Path of a data set's public file, or an error that names file, folder and source.
 
     Args:
         spec: Row of the registry.
-        data_dir: Folder of the file, or of its folder; by default the one that the environment
-            variable `VALEN_TF_DATA_DIR` names, else the current folder.
+        data_dir: Folder of the file, or of its folder, as in `folder_of`.
 
     Returns:
         A path that exists.
     """
-    folder = pathlib.Path(data_dir or os.environ.get("VALEN_TF_DATA_DIR") or ".").expanduser()
+    folder = folder_of(spec, data_dir)
     for path in (folder / spec.file, *sorted(folder.glob(f"*/{spec.file}"))):
         if path.is_file():
             return path

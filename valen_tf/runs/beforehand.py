@@ -8,8 +8,11 @@ import os
 import pathlib
 from typing import TYPE_CHECKING
 
+import yaml
+
 from valen_tf import methods
 from valen_tf.checks import check_file, shortened
+from valen_tf.data import files
 
 if TYPE_CHECKING:
     from valen_tf.runs.config import Config
@@ -25,8 +28,31 @@ def located(config: Config) -> Config:
 
     own = ("data_dir", "csv", "clean_network", "corrections", "images", "answers")
     return dataclasses.replace(
-        config, data=absolute(config.data, *own), network=absolute(config.network, "weights")
+        config,
+        data=absolute(_with_folder(config.data), *own),
+        network=absolute(config.network, "weights"),
     )
+
+
+def _with_folder(data):
+    """The section with the folder of a named set's files, which is the current one by default."""
+    from valen_tf.data.sets.registry import SPECS
+
+    spec = SPECS.get(data.name) if data.csv is None else None
+    if spec is None or spec.kind == "embedded":
+        return data
+    return dataclasses.replace(data, data_dir=str(files.folder_of(spec, data.data_dir)))
+
+
+def write_config(path: pathlib.Path, config: Config) -> None:
+    """Writes a config that names its files wherever it is used.
+
+    Args:
+        path: The YAML file.
+        config: A `Config`.
+    """
+    text = yaml.safe_dump(located(config).to_dict(), sort_keys=False)
+    files.write(path, lambda scratch: scratch.write_text(text))
 
 
 def check(config: Config) -> None:
@@ -35,9 +61,7 @@ def check(config: Config) -> None:
     Args:
         config: A `Config`.
     """
-    card = methods.card(config.method)
-    if card is None:
-        _refuse("method", config.method, [*methods.names(), *_aliases()])
+    check_method(config.method)
     known = methods.settings_of(config.method)
     for key in config.settings if known is not None else ():
         if key not in known:
@@ -63,8 +87,11 @@ def check(config: Config) -> None:
         raise FileNotFoundError(f"There is no network file {network}.")
 
 
-def _aliases():
-    return [alias for card in methods.cards() for alias in card.aliases]
+def check_method(name: str) -> None:
+    """Refuses a name that no method has."""
+    if methods.card(name) is None:
+        aliases = [alias for card in methods.cards() for alias in card.aliases]
+        _refuse("method", name, [*methods.names(), *aliases])
 
 
 def _refuse(argument, value, known):

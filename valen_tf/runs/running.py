@@ -8,9 +8,8 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-import yaml
 
-from valen_tf.checks import PART, check_folder, require
+from valen_tf.checks import PART, check_file, check_folder, require
 from valen_tf.data import locks
 from valen_tf.data.checking import check
 from valen_tf.data.files import broken, read_json, write, write_json
@@ -176,8 +175,7 @@ def _train(config, folder, report, progress, prepare):
     if train_part.table is not None:
         report(f"columns: {train_part.table}")
     # The folder is taken only now, when nothing in the config or the data can be wrong any more.
-    stored = yaml.safe_dump(config.to_dict(), sort_keys=False)
-    write(folder / "config.yaml", lambda path: path.write_text(stored))
+    beforehand.write_config(folder / "config.yaml", config)
     write_json(folder / "schema.json", schema)
     held_out = pandas.DataFrame({"row": test.rows})
     write_csv(folder / "held_out_rows.csv", held_out)
@@ -213,21 +211,33 @@ def _train(config, folder, report, progress, prepare):
     return summary
 
 
-def evaluate(folder: pathlib.Path | str, csv: str | None = None, label: str | None = None) -> dict:
+def evaluate(
+    folder: pathlib.Path | str,
+    csv: str | None = None,
+    label: str | None = None,
+    *,
+    prepare: Callable[[], object] | None = None,
+) -> dict:
     """Scores of a finished run, on its held-out part or on a file.
 
     Args:
         folder: Folder of the run.
         csv: File with the run's feature columns and a column of candidate or true labels.
         label: Column of true labels in the file, in place of the config's.
+        prepare: Called when folder and data are known to be good, before TensorFlow is needed.
 
     Returns:
         A dict of scores.
     """
-    folder, config, model = open_run(folder)
+    folder, config = _finished(folder)
     if csv is None:
-        return scores(model, held_out_part(folder, config))
-    return scores(model, read_csv(config, csv, read_schema(folder), label))
+        part = held_out_part(folder, config)
+    else:
+        check_file("csv", csv)
+        part = read_csv(config, csv, read_schema(folder), label)
+    if prepare is not None:
+        prepare()
+    return scores(open_model(folder), part)
 
 
 def predict(
@@ -237,6 +247,7 @@ def predict(
     *,
     top_k: int = 1,
     coverage: float | None = None,
+    prepare: Callable[[], object] | None = None,
 ) -> pandas.DataFrame:
     """Class probabilities of a finished run, for a file or for the run's held-out part.
 
@@ -249,13 +260,14 @@ def predict(
         coverage: Share of the true labels that prediction sets are to hold, or `None` for no sets. They
             and calibrated confidences come of the run's held-out part, without its true labels where it has
             candidate sets; for that part itself, each half of the other. `valen_tf.reports.calibrate` says
-            what is assumed.
+            is assumed.
+        prepare: Called when folder and data are known to be good, before TensorFlow is needed.
 
     Returns:
         A pandas frame: ids, and what `valen_tf.runs.predictions.table` describes. A row with a missing or
         infinite feature has no answer: an empty prediction, and NaN.
     """
-    folder, config, model = open_run(folder)
+    folder, config = _finished(folder)
     schema = read_schema(folder)
     if coverage is not None:
         PART("coverage", coverage)
@@ -273,6 +285,9 @@ def predict(
         if not known.all():
             column = known.reshape(-1, *[1] * (features.ndim - 1))
             features = np.where(column, features, np.float32(0))
+    if prepare is not None:
+        prepare()
+    model = open_model(folder)
     probabilities = model.predict(features, verbose=0)
     names = schema["class_names"]
     frame = predictions.table(probabilities, names, rows=rows, known=known, top_k=top_k)
@@ -499,10 +514,15 @@ def open_run(
     folder: pathlib.Path | str,
 ) -> tuple[pathlib.Path, Config, PartialLabelModel | Estimator]:
     """Folder, config and model of a finished run."""
+    folder, config = _finished(folder)
+    return folder, config, open_model(folder)
+
+
+def _finished(folder):
+    """Folder and config of a finished run, whose model is not opened yet."""
+    check_finished(folder)
     folder = pathlib.Path(folder)
-    check_folder(folder)
-    model = open_model(folder)
-    return folder, _read_stored(folder / "config.yaml"), model
+    return folder, _read_stored(folder / "config.yaml")
 
 
 def _write_distributions(path, distributions, data):

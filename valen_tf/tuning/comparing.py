@@ -20,6 +20,7 @@ from valen_tf.data import files, locks
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.harmless import write_csv
 from valen_tf.metrics import hits
+from valen_tf.runs.beforehand import write_config
 from valen_tf.runs.building import fit
 from valen_tf.runs.config import read_stored
 from valen_tf.runs.running import check_names
@@ -150,8 +151,7 @@ def compare(
         found = _found(race, config)
         write_csv(folder / "comparison.csv", found.frame)
         if found.config is not None:
-            best = yaml.safe_dump(found.config.to_dict(), sort_keys=False)
-            files.write(folder / "best.yaml", lambda path: path.write_text(best))
+            write_config(folder / "best.yaml", found.config)
     return found
 
 

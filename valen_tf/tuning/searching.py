@@ -15,6 +15,7 @@ import yaml
 from valen_tf.checks import COUNT, one_of
 from valen_tf.data import files, locks
 from valen_tf.data.harmless import write_csv
+from valen_tf.runs.beforehand import write_config
 from valen_tf.runs.config import read_stored
 from valen_tf.runs.running import check_names
 from valen_tf.runs.sources import checksum
@@ -108,8 +109,7 @@ def _run(searcher, folder, report):
             f"No trial was completed; the last one failed with: {frame['error'].iloc[-1]}"
         )
     write_csv(folder / "trials.csv", frame)
-    best = yaml.safe_dump(best_config(searcher).to_dict(), sort_keys=False)
-    files.write(folder / "best.yaml", lambda path: path.write_text(best))
+    write_config(folder / "best.yaml", best_config(searcher))
     plot_trials(frame, searcher.hypermodel.space, folder / "trials")
 
 

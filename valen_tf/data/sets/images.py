@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 
 from valen_tf.checks import extra, require
 from valen_tf.data.dataset import PartialLabelDataset
+from valen_tf.data.files import folder_of
 from valen_tf.data.sets.registry import check_counts
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def load_images(
     Returns:
         `(train, test)`.
     """
-    folder = data_dir or os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    folder = pathlib.Path(folder).expanduser()
+    folder = folder_of(spec, data_dir)
     prepared = _prepared(folder / spec.name)
     if prepared is None and download:
         with extra("datasets"):

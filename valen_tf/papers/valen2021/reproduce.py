@@ -17,7 +17,14 @@ OF_THE_PAPER = tuple(name for name in TARGETS if name != "digits")
 
 
 def reproduce(
-    targets=OF_THE_PAPER, out="reproduction", *, page=None, jobs=1, report=print, **options
+    targets=OF_THE_PAPER,
+    out="reproduction",
+    *,
+    page=None,
+    jobs=1,
+    report=print,
+    prepare=None,
+    **options,
 ):
     """Runs what tables and figures need, and writes them from the records.
 
@@ -31,6 +38,7 @@ def reproduce(
         page: Markdown file of the results; `RESULTS.md` in the folder by default.
         jobs: Number of processes.
         report: Called with lines of progress.
+        prepare: Called when names and numbers are known to be good, before TensorFlow is needed.
         **options: Of `grid.runs`.
 
     Returns:
@@ -42,6 +50,8 @@ def reproduce(
     if unknown:
         raise ValueError(f"`targets` must be of {', '.join(TARGETS)}. Received: {unknown[0]!r}")
     _check(jobs, options)
+    if prepare is not None:
+        prepare()
     out = pathlib.Path(out)
     wanted, missing = _at_hand(grid.runs(targets, **options))
     for name, reason in missing.items():
