@@ -11,12 +11,12 @@
 # ---
 
 # %% [markdown]
-# # Your own data
+# # Your own data: from file to model
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/valen-tf/valen_tf/blob/main/notebooks/02_your_own_data.ipynb)
 #
-# Four ways in: a table with a column of candidate labels, answers of several annotators, images in folders, and a
-# network of your own. Each ends in `model.fit(dataset)`.
+# Tables, people's answers, texts and pictures: each way from the file to the trained model is five lines of Python, or
+# one command. A network of your own comes last.
 
 # %%
 import os
@@ -27,135 +27,167 @@ if "google.colab" in sys.modules:
     # %pip install -q git+https://github.com/valen-tf/valen_tf
     pass
 QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
-EPOCHS = 12 if QUICK else 40
+EPOCHS = 3 if QUICK else 15
 
 # %%
 import pathlib
 
 import keras
 import numpy as np
-from sklearn.datasets import load_iris
+import pandas as pd
 
 import valen_tf as vt
 
 # %% [markdown]
-# ## A table
-#
-# One row per example, numeric columns, and a column such as `"setosa|virginica"`. To have one, the iris table gets
-# a wrong candidate in every second row.
+# The files come first: `valen-tf data example` writes tables to try the commands on. Pictures and texts are made here.
 
 # %%
-iris = load_iris(as_frame=True)
-names = iris.target_names[iris.target]
+# !valen-tf data example
+
+# %%
 rng = np.random.default_rng(0)
-frame = iris.data.copy()
-frame["candidates"] = [
-    name
-    if rng.random() < 0.5
-    else f"{name}|{rng.choice(iris.target_names[iris.target_names != name])}"
-    for name in names
-]
-frame["species"] = names
-frame.to_csv("iris.csv", index=False)
-frame.sample(4, random_state=0)
-
-# %%
-flowers = vt.PartialLabelDataset.from_csv("iris.csv", candidates="candidates", label="species")
-train, test = flowers.split(0.3, seed=0)
-model = vt.Valen(
-    vt.networks.linear(train.feature_shape, train.num_classes, moments=train.moments())
-)
-model.compile(keras.optimizers.SGD(0.1, momentum=0.9), metrics=["accuracy"])
-model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
-print(
-    f"accuracy on held-out flowers: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}"
-)
-print("predicted:", flowers.class_names[model.predict(test.features[:1], verbose=0).argmax()])
-
-# %% [markdown]
-# The column of true labels is optional. Without it the held-out part has candidate sets, and the covering rate and
-# the approximated accuracy say how a model does:
-
-# %%
-unlabeled = vt.PartialLabelDataset.from_frame(frame.drop(columns="species"))
-train, held_out = unlabeled.split(0.3, seed=0)
-model = vt.Valen(
-    vt.networks.linear(train.feature_shape, train.num_classes, moments=train.moments())
-)
-model.compile(
-    keras.optimizers.SGD(0.1, momentum=0.9),
-    metrics=[vt.metrics.CoveringRate(), vt.metrics.ApproximatedAccuracy()],
-)
-model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
-model.evaluate(held_out, verbose=0, return_dict=True)
-
-# %% [markdown]
-# ## Answers of several annotators
-#
-# `votes[i, a]` is the class that annotator `a` gave example `i`, -1 where there is no answer. Whatever somebody
-# said is a candidate; `min_votes=2` asks for two of them.
-
-# %%
-digits = vt.datasets.load("digits")
-votes = np.stack([digits.labels] * 3, axis=1)
-mistaken = rng.random(votes.shape) < 0.3
-votes[mistaken] = rng.integers(0, 10, mistaken.sum())
-votes[rng.random(votes.shape) < 0.2] = -1
-votes[(votes == -1).all(axis=1), 0] = digits.labels[(votes == -1).all(axis=1)]
-crowd = vt.PartialLabelDataset(
-    digits.features, vt.candidates.from_votes(votes, num_classes=10), digits.labels
-)
-crowd
-
-# %% [markdown]
-# The true label is missing from some sets: that is what `coverage` says. Training copes with a few of them.
-
-# %%
-train, test = crowd.split(0.2, seed=0)
-model = vt.Valen(vt.networks.mlp((64,), 10, hidden_units=(64,), moments=train.moments()))
-model.compile(keras.optimizers.SGD(1e-2, momentum=0.9), metrics=["accuracy"])
-model.fit(train, epochs=EPOCHS, verbose=0)
-print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
-
-# %% [markdown]
-# ## Images in folders, and a network of your own
-#
-# The folder names are the candidate labels: `photos/cat,dog/17.png` shows a cat or a dog. Here the photos are
-# digits.
-
-# %%
-sample = rng.permutation(len(digits))[:300]
+digits = vt.datasets.load("digits").take(slice(300))
 sets = vt.candidates.uniform(digits.labels, 10, flip_probability=0.15, seed=0)
-for row in sample:
-    folder = pathlib.Path("photos", ",".join(map(str, np.flatnonzero(sets[row]))))
-    folder.mkdir(parents=True, exist_ok=True)
-    pixels = np.repeat(digits.features[row].reshape(8, 8, 1) / 16, 3, axis=2)
-    keras.utils.save_img(folder / f"{row}.png", pixels, scale=True)
+pathlib.Path("photos").mkdir()
+for row, pixels in enumerate(digits.features):
+    keras.utils.save_img(f"photos/image-{row:04d}.png", pixels.reshape(8, 8, 1))
+files = [f"image-{row:04d}.png" for row in range(len(digits))]
+lists = ["|".join(map(str, np.flatnonzero(row))) for row in sets]
+photos = pd.DataFrame({"file": files, "candidates": lists, "digit": digits.labels})
+photos.to_csv("photos.csv", index=False)
 
-files = sorted(pathlib.Path("photos").glob("*/*.png"))
-images = np.stack([keras.utils.img_to_array(keras.utils.load_img(file)) for file in files])
-photos = vt.PartialLabelDataset.from_label_lists(
-    images.astype(np.uint8), [file.parent.name.split(",") for file in files]
+answers = pd.read_csv("answers.csv")
+answers = answers.assign(file=answers["image"] + ".png").drop(columns="image")
+answers[answers["file"].isin(files)].to_csv("photo-answers.csv", index=False)
+
+words = {
+    "cat": ["purrs", "meows", "climbs the curtain", "ignores the call"],
+    "dog": ["barks", "fetches the stick", "guards the door", "wags the tail"],
+    "owl": ["hoots", "sleeps all day", "hunts at night", "turns the head"],
+}
+animals = rng.choice(list(words), 300)
+others = rng.choice(list(words), 300)
+notes = pd.DataFrame(
+    {
+        "note": [f"the animal {' and '.join(rng.choice(words[name], 2))}" for name in animals],
+        "candidates": [
+            "|".join(sorted({own, other})) for own, other in zip(animals, others, strict=True)
+        ],
+        "animal": animals,
+    }
 )
-photos
+notes.to_csv("notes.csv", index=False)
 
 # %% [markdown]
+# ## A table with a column of candidates
+#
+# A cell of candidates looks like `setosa|virginica`. The column of true labels is optional, and serves for scores alone.
+
+# %% tags=["path"]
+data = vt.PartialLabelDataset.from_csv("flowers.csv", label="species")
+train, test = data.split(stratified=True)
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+model.evaluate(test, verbose=0, return_dict=True)["accuracy"]
+
+# %% tags=["command"]
+# !valen-tf train --csv flowers.csv data.label=species ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## People's answers
+#
+# One table has what is known of each item, the other a row for each answer. Who said what is kept, and every
+# annotator's habits weigh the answers. The file of answers may be the export of an annotation tool.
+
+# %% tags=["path"]
+names = {"item": "image", "label": "answer", "labels": "digit"}
+train, test = vt.PartialLabelDataset.from_answers("digits.csv", "answers.csv", **names).split()
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, verbose=0)
+
+# %%
+print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
+model.annotators().head(3)
+
+# %% tags=["command"]
+# !valen-tf train --answers answers.csv --csv digits.csv data.item=image data.answer=answer data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## Texts
+#
+# Texts beside other columns are read by `from_csv` as well. The model takes the texts as they are.
+
+# %% tags=["path"]
+data = vt.PartialLabelDataset.from_csv("notes.csv", label="animal", features={"note": "text"})
+train, test = data.split()
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
+model.predict({"note": ["the animal barks"]}, verbose=0).round(3)
+
+# %% tags=["command"]
+# !valen-tf train --csv notes.csv data.text=note data.label=animal ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## Pictures
+#
+# A column names files. Pictures are read when a batch needs them, and never are all in memory.
+
+# %% tags=["path"]
+paths, lists = "photos/" + photos["file"], photos["candidates"].str.split("|")
+train, test = vt.PartialLabelDataset.from_images(paths, lists, size=16).split()
+model = vt.Valen(vt.networks.convnet(train.feature_shape, train.num_classes, augment=False))
+model.compile(metrics=[vt.metrics.CoveringRate()])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+model.evaluate(test, verbose=0, return_dict=True)["covering_rate"]
+
+# %% tags=["command"]
+# !valen-tf train --csv photos.csv data.images=photos data.image_size=16 data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## People's answers on pictures
+
+# %% tags=["path"]
+names = {"item": "file", "label": "answer", "labels": "digit", "images": "photos", "size": 16}
+data = vt.PartialLabelDataset.from_answers("photos.csv", "photo-answers.csv", **names)
+model = vt.Valen(vt.networks.convnet(data.feature_shape, data.num_classes, augment=False))
+model.compile()
+history = model.fit(data, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+recovered = vt.metrics.recovery(model.label_distributions(), data.labels)
+print(
+    f"digits recovered: {recovered:.3f}, by the majority: {(data.answers.majority() == data.labels).mean():.3f}"
+)
+
+# %% tags=["command"]
+# !valen-tf train --answers photo-answers.csv --csv photos.csv data.images=photos data.image_size=16 data.item=file data.answer=answer data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## A network of your own
+#
 # Any functional or sequential model that ends in logits will do. The graph is built on what its last layer receives,
 # or on the layer that `embedding` names.
 
 # %%
-inputs = keras.Input(photos.feature_shape)
+inputs = keras.Input(data.feature_shape)
 hidden = keras.layers.Rescaling(1 / 255)(inputs)
 hidden = keras.layers.Conv2D(16, 3, activation="relu", padding="same")(hidden)
 hidden = keras.layers.MaxPooling2D()(hidden)
 hidden = keras.layers.Flatten()(hidden)
 hidden = keras.layers.Dense(32, activation="relu", name="look")(hidden)
-network = keras.Model(inputs, keras.layers.Dense(photos.num_classes)(hidden))
+network = keras.Model(inputs, keras.layers.Dense(data.num_classes)(hidden))
 
 model = vt.Valen(network, embedding="look")
-model.compile(keras.optimizers.Adam(3e-3), metrics=["accuracy"])
-model.fit(photos, epochs=EPOCHS, batch_size=50, verbose=0)
-truth = np.array([digits.labels[int(file.stem)] for file in files])
-print(
-    f"photos whose digit was recovered: {vt.metrics.recovery(model.label_distributions(), truth):.3f}"
-)
+model.compile(keras.optimizers.Adam(3e-3))
+model.fit(data, epochs=EPOCHS, batch_size=50, verbose=0)
+print(f"digits recovered: {vt.metrics.recovery(model.label_distributions(), data.labels):.3f}")

@@ -22,13 +22,15 @@ def sources():
 def executed(source, folder):
     """The notebook of a source after a run from top to bottom in a folder."""
     notebook = jupytext.read(source)
+    # Commands of cells are those of this environment.
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     nbclient.NotebookClient(
         notebook,
         timeout=1800,
         kernel_name="python3",
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
-    ).execute()
+    ).execute(env={**os.environ, "PATH": path})
     return notebook
 
 

@@ -98,6 +98,16 @@ def test_people_answer_pictures(answered):
     assert found.train.answers.checksum == data.take(found.train.rows).answers.checksum
 
 
+def test_tensorflow_is_asked_for_before_a_picture_is_read(answered, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    config = runs.read_config(overrides=_on_answers(answered[0]))
+    monkeypatch.setattr("valen_tf.data.pictures.Pictures._read", lambda *_: pytest.fail("read"))
+    with pytest.raises(KeyboardInterrupt):
+        runs.train(config, tmp_path / "run", prepare=stop)
+
+
 @pytest.mark.slow
 def test_people_answer_pictures_by_one_command(answered, tmp_path):
     folder, frame, _ = answered
