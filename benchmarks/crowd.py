@@ -157,13 +157,14 @@ def ambient(folder):
 def cifar10n(folder):
     """The images of CIFAR-10 with three answers each, of people without names."""
     train, test = vt.datasets.load("cifar10")
-    content = np.load(folder / "human_labels" / "cifar10n.npz", allow_pickle=False)
-    said = np.stack([content[f"random_label{number}"] for number in (1, 2, 3)], axis=1)
-    rows = np.repeat(np.arange(len(said)), 3)
-    answers = Answers(rows, np.tile(np.arange(3), len(said)), said.ravel(), len(said), 10)
-    flat = [part.features.reshape(len(part), -1) / np.float32(255) for part in (train, test)]
-    train = vt.PartialLabelDataset.from_answers(flat[0], answers, labels=train.labels)
-    return Crowd(train, dataclasses.replace(test, features=flat[1]), epochs=10, batch_size=256)
+    train = vt.datasets.human.load_cifar10n(
+        folder / "human_labels" / "cifar10n.npz", train, answers=True
+    )
+    train, test = (
+        dataclasses.replace(part, features=part.features.reshape(len(part), -1) / np.float32(255))
+        for part in (train, test)
+    )
+    return Crowd(train, test, epochs=10, batch_size=256)
 
 
 DATA = {each.__name__: each for each in (music, digits, yeast, circa, ambient, cifar10n)}

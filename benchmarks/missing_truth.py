@@ -39,6 +39,9 @@ def main():
     parser.add_argument("--rate", type=float, default=0.3, help="chance of a wrong candidate (0.3)")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--shares", nargs="+", type=float, default=SHARES, help="of sets without the truth"
+    )
     parser.add_argument("--json", help="file to append a line for each training to")
     options = parser.parse_args()
     print(
@@ -46,7 +49,7 @@ def main():
     )
     for name in options.data:
         for method in options.methods:
-            for missing in SHARES:
+            for missing in options.shares:
                 rows = [line(options, name, method, missing, seed) for seed in range(options.seeds)]
                 plain, judged = (
                     np.mean([row[key] for row in rows], axis=0) for key in ("1", "estimate")

@@ -76,6 +76,7 @@ def measure(part, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--json", help="file to write the record to")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -91,6 +92,9 @@ def main():
             command = [sys.executable, __file__, "--part", part, "--path", str(path)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             found[part] = json.loads(output.splitlines()[-1])
+    if options.json:
+        record = {"rows": options.rows, **found}
+        pathlib.Path(options.json).write_text(json.dumps(record) + "\n")
     print(f"{'':24} {'clock':>8} {'processor':>11}")
     for part in found.values():
         for name, (clock, processor) in part["seconds"].items():

@@ -581,6 +581,60 @@ def prediction_sets():
     return _table([*header, "size, guaranteed", "error before", "error after"], rows)
 
 
+def crowd():
+    """Accuracy and recovered labels of each method on people's answers."""
+    rows = []
+    for run in _lines("crowd.jsonl"):
+        shown = (_spread(run[name]) for name in ("accuracies", "recovered"))
+        rows.append([run["data"], run["row"], *shown, len(run["accuracies"])])
+    return _table(["data", "trained on", "accuracy, %", "labels recovered, %", "seeds"], rows)
+
+
+def _spread(values):
+    """Mean and deviation, where there are several."""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+
+
+def missing_truth():
+    """What sets without the truth cost, and what an estimated coverage wins back."""
+    groups, rows = {}, []
+    for run in _lines("missing_truth.jsonl"):
+        groups.setdefault((run["data"], run["method"]), {}).setdefault(run["missing"], []).append(
+            run
+        )
+    for (data, method), by_share in groups.items():
+        for share, runs in sorted(by_share.items()):
+            row = [data, f"`{method}`", f"{100 * share:.0f} %"]
+            for place in (0, 1):  # accuracy, labels recovered
+                plain, judged = (
+                    statistics.mean(run[key][place] for run in runs) for key in ("1", "estimate")
+                )
+                lost = statistics.mean(run["1"][place] for run in by_share[0.0]) - plain
+                won = f"{100 * (judged - plain) / lost:.0f} %" if lost > 0 else ""
+                row += [f"{plain:.2f}", f"{judged:.2f}", won]
+            coverage = statistics.mean(run["estimate"][2] for run in runs)
+            rows.append([*row, f"{coverage:.1f}", len(runs)])
+    header = ["data", "method", "without the truth", "accuracy, sets as they are"]
+    header += ["coverage estimated", "won back", "recovered, sets as they are"]
+    return _table([*header, "coverage estimated", "won back", "estimate, %", "seeds"], rows)
+
+
+def mixed_table():
+    """Seconds and memory of reading, checking and preparing a large mixed table."""
+    record = json.loads((MEASURED / "mixed_table.json").read_text())
+    ours = record["valen_tf"]["seconds"]
+    parts = {**record["pandas"]["seconds"], **ours}
+    parts["all but pandas.read_csv"] = [sum(pair) for pair in zip(*ours.values(), strict=True)]
+    rows = [
+        [name, f"{clock:.2f}", f"{processor:.2f}"] for name, (clock, processor) in parts.items()
+    ]
+    peak = f"{record['valen_tf']['peak'] / 2**20:.2f} GB"
+    header = [f"{record['rows']:,} rows, 50 columns; peak {peak}", "clock, s", "processor, s"]
+    return _table(header, rows)
+
+
 def choice_of_methods():
     """How well each label-free score orders methods, and what a choice by the score loses."""
     runs, rows = _lines("comparison.jsonl"), []
@@ -666,6 +720,9 @@ TABLES = {
     "label_report": label_report,
     "prediction_sets": prediction_sets,
     "choice_of_methods": choice_of_methods,
+    "crowd": crowd,
+    "missing_truth": missing_truth,
+    "mixed_table": mixed_table,
     "graph_weights": graph_weights,
     "corrections": corrections,
     "fit_weights": fit_weights,

@@ -11,10 +11,10 @@
 # ---
 
 # %% [markdown]
-# # Your own data
+# # Your own data: from file to model
 #
-# Data come in four ways here: as a table with a column of candidate labels, as answers of several people, as
-# pictures in files, and with a network of your own. Each way ends in `model.fit(dataset)`.
+# Tables, people's answers, texts and pictures: each way from the file to the trained model is five lines of Python, or
+# one command. A network of your own comes last.
 
 # %%
 import os
@@ -24,8 +24,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "google.colab" in sys.modules:  # upload the wheel first, which `python -m build` writes
     # %pip install -q "$(ls valen_tf-*.whl)[all]"
     pass
-QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the tests train for fewer epochs
-EPOCHS = 12 if QUICK else 30
+QUICK = os.environ.get("VALEN_TF_QUICK") == "1"  # the test suite runs fewer epochs
+EPOCHS = 3 if QUICK else 15
 
 # %%
 import pathlib
@@ -33,120 +33,159 @@ import pathlib
 import keras
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_iris
 
 import valen_tf as vt
 
 # %% [markdown]
-# ## A table
-#
-# A table has a row for each example, columns to learn from, and a column of candidates such as `"setosa|virginica"`.
-# Here every second row of the iris table gets a wrong candidate.
+# The files come first: `valen-tf data example` writes tables to try the commands on. Pictures and texts are made here.
 
 # %%
-iris = load_iris(as_frame=True)
-names = iris.target_names[iris.target]
+# !valen-tf data example
+
+# %%
 rng = np.random.default_rng(0)
-frame = iris.data.copy()
-frame["candidates"] = [
-    name
-    if rng.random() < 0.5
-    else f"{name}|{rng.choice(iris.target_names[iris.target_names != name])}"
-    for name in names
-]
-frame["species"] = names
-frame.to_csv("iris.csv", index=False)
-frame.sample(4, random_state=0)
-
-# %%
-flowers = vt.PartialLabelDataset.from_csv("iris.csv", candidates="candidates", label="species")
-train, test = flowers.split(0.3, seed=0)
-model = vt.Valen(vt.networks.linear(train.feature_shape, train.num_classes))
-model.compile(keras.optimizers.SGD(0.1, momentum=0.9), metrics=["accuracy"])
-model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
-accuracy = model.evaluate(test, verbose=0, return_dict=True)["accuracy"]
-print(f"accuracy on held-out flowers: {accuracy:.3f}")
-print("predicted:", flowers.class_names[model.predict(test.features[:1], verbose=0).argmax()])
-
-# %% [markdown]
-# The column of true labels is optional. Without true labels the held-out part has candidate sets, and label-free
-# scores say how good a model is:
-
-# %%
-unlabeled = vt.PartialLabelDataset.from_frame(frame.drop(columns="species"))
-train, held_out = unlabeled.split(0.3, seed=0)
-model = vt.Valen(vt.networks.linear(train.feature_shape, train.num_classes))
-model.compile(
-    keras.optimizers.SGD(0.1, momentum=0.9),
-    metrics=[vt.metrics.CoveringRate(), vt.metrics.EstimatedAccuracy()],
-)
-model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
-model.evaluate(held_out, verbose=0, return_dict=True)
-
-# %% [markdown]
-# ## Answers of several people
-#
-# Keep who said what: a table with a row for each answer. Here three people of different diligence look at digits.
-# The candidates of a digit are the labels that anybody gave, and VALEN weighs each label by what its answers are worth.
-
-# %%
-digits, test = vt.datasets.load("digits").split(0.2, seed=0)
-rows = []
-for who, diligence in {"ann": 0.9, "bob": 0.7, "cat": 0.5}.items():
-    right = rng.random(len(digits)) < diligence
-    said = np.where(right, digits.labels, rng.integers(0, 10, len(digits)))
-    rows.append(pd.DataFrame({"image": np.arange(len(digits)), "who": who, "label": said}))
-answers = pd.concat(rows, ignore_index=True)
-train = vt.PartialLabelDataset.from_answers(
-    digits.features, answers, item="image", annotator="who", label="label", labels=digits.labels
-)
-train
-
-# %% [markdown]
-# The true label is missing from some sets: the coverage above is below 1. Training copes with such sets.
-
-# %%
-model = vt.Valen(vt.networks.mlp((64,), 10, hidden_units=(64,)))
-model.compile(metrics=["accuracy"])
-model.fit(train, epochs=EPOCHS, verbose=0)
-print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
-recovered = vt.metrics.recovery(model.label_distributions(), digits.labels)
-print(f"training labels recovered: {recovered:.3f}, by the majority of the answers: ", end="")
-print(f"{np.mean(train.answers.majority() == digits.labels):.3f}")
-model.annotators()
-
-# %% [markdown]
-# ## Pictures in files, and a network of your own
-#
-# Pictures stay in their files, and are read when a batch needs them. Each file has a list of candidates.
-
-# %%
-sample = digits.take(slice(300))
-sets = vt.candidates.uniform(sample.labels, 10, flip_probability=0.15, seed=0)
+digits = vt.datasets.load("digits").take(slice(300))
+sets = vt.candidates.uniform(digits.labels, 10, flip_probability=0.15, seed=0)
 pathlib.Path("photos").mkdir()
-files = [f"photos/{row}.png" for row in range(len(sample))]
-for file, image in zip(files, sample.features.reshape(-1, 8, 8, 1), strict=True):
-    keras.utils.save_img(file, image)
-photos = vt.PartialLabelDataset.from_images(
-    files, [list(map(str, np.flatnonzero(row))) for row in sets], size=8
+for row, pixels in enumerate(digits.features):
+    keras.utils.save_img(f"photos/image-{row:04d}.png", pixels.reshape(8, 8, 1))
+files = [f"image-{row:04d}.png" for row in range(len(digits))]
+lists = ["|".join(map(str, np.flatnonzero(row))) for row in sets]
+photos = pd.DataFrame({"file": files, "candidates": lists, "digit": digits.labels})
+photos.to_csv("photos.csv", index=False)
+
+answers = pd.read_csv("answers.csv")
+answers = answers.assign(file=answers["image"] + ".png").drop(columns="image")
+answers[answers["file"].isin(files)].to_csv("photo-answers.csv", index=False)
+
+words = {
+    "cat": ["purrs", "meows", "climbs the curtain", "ignores the call"],
+    "dog": ["barks", "fetches the stick", "guards the door", "wags the tail"],
+    "owl": ["hoots", "sleeps all day", "hunts at night", "turns the head"],
+}
+animals = rng.choice(list(words), 300)
+others = rng.choice(list(words), 300)
+notes = pd.DataFrame(
+    {
+        "note": [f"the animal {' and '.join(rng.choice(words[name], 2))}" for name in animals],
+        "candidates": [
+            "|".join(sorted({own, other})) for own, other in zip(animals, others, strict=True)
+        ],
+        "animal": animals,
+    }
 )
-photos
+notes.to_csv("notes.csv", index=False)
 
 # %% [markdown]
-# Any functional or sequential model that ends in logits will do. VALEN builds its graph on what the last layer
-# receives, or on the layer that `embedding` names.
+# ## A table with a column of candidates
+#
+# A cell of candidates looks like `setosa|virginica`. The column of true labels is optional, and serves for scores alone.
+
+# %% tags=["path"]
+data = vt.PartialLabelDataset.from_csv("flowers.csv", label="species")
+train, test = data.split(stratified=True)
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
 
 # %%
-inputs = keras.Input(photos.feature_shape)
+model.evaluate(test, verbose=0, return_dict=True)["accuracy"]
+
+# %% tags=["command"]
+# !valen-tf train --csv flowers.csv data.label=species ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## People's answers
+#
+# One table has what is known of each item, the other a row for each answer. Who said what is kept, and every
+# annotator's habits weigh the answers. The file of answers may be the export of an annotation tool.
+
+# %% tags=["path"]
+names = {"item": "image", "label": "answer", "labels": "digit"}
+train, test = vt.PartialLabelDataset.from_answers("digits.csv", "answers.csv", **names).split()
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, verbose=0)
+
+# %%
+print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
+model.annotators().head(3)
+
+# %% tags=["command"]
+# !valen-tf train --answers answers.csv --csv digits.csv data.item=image data.answer=answer data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## Texts
+#
+# Texts beside other columns are read by `from_csv` as well. The model takes the texts as they are.
+
+# %% tags=["path"]
+data = vt.PartialLabelDataset.from_csv("notes.csv", label="animal", features={"note": "text"})
+train, test = data.split()
+model = vt.Valen(vt.networks.mlp(train.feature_shape, train.num_classes))
+model.compile(metrics=["accuracy"])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+print(f"accuracy: {model.evaluate(test, verbose=0, return_dict=True)['accuracy']:.3f}")
+model.predict({"note": ["the animal barks"]}, verbose=0).round(3)
+
+# %% tags=["command"]
+# !valen-tf train --csv notes.csv data.text=note data.label=animal ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## Pictures
+#
+# A column names files. Pictures are read when a batch needs them, and never are all in memory.
+
+# %% tags=["path"]
+paths, lists = "photos/" + photos["file"], photos["candidates"].str.split("|")
+train, test = vt.PartialLabelDataset.from_images(paths, lists, size=16).split()
+model = vt.Valen(vt.networks.convnet(train.feature_shape, train.num_classes, augment=False))
+model.compile(metrics=[vt.metrics.CoveringRate()])
+history = model.fit(train, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+model.evaluate(test, verbose=0, return_dict=True)["covering_rate"]
+
+# %% tags=["command"]
+# !valen-tf train --csv photos.csv data.images=photos data.image_size=16 data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## People's answers on pictures
+
+# %% tags=["path"]
+names = {"item": "file", "label": "answer", "labels": "digit", "images": "photos", "size": 16}
+data = vt.PartialLabelDataset.from_answers("photos.csv", "photo-answers.csv", **names)
+model = vt.Valen(vt.networks.convnet(data.feature_shape, data.num_classes, augment=False))
+model.compile()
+history = model.fit(data, epochs=EPOCHS, batch_size=32, verbose=0)
+
+# %%
+recovered = vt.metrics.recovery(model.label_distributions(), data.labels)
+print(
+    f"digits recovered: {recovered:.3f}, by the majority: {(data.answers.majority() == data.labels).mean():.3f}"
+)
+
+# %% tags=["command"]
+# !valen-tf train --answers photo-answers.csv --csv photos.csv data.images=photos data.image_size=16 data.item=file data.answer=answer data.label=digit ablation=false --epochs {EPOCHS} --quiet
+
+# %% [markdown]
+# ## A network of your own
+#
+# Any functional or sequential model that ends in logits will do. The graph is built on what its last layer receives,
+# or on the layer that `embedding` names.
+
+# %%
+inputs = keras.Input(data.feature_shape)
 hidden = keras.layers.Rescaling(1 / 255)(inputs)
 hidden = keras.layers.Conv2D(16, 3, activation="relu", padding="same")(hidden)
 hidden = keras.layers.MaxPooling2D()(hidden)
 hidden = keras.layers.Flatten()(hidden)
 hidden = keras.layers.Dense(32, activation="relu", name="look")(hidden)
-network = keras.Model(inputs, keras.layers.Dense(photos.num_classes)(hidden))
+network = keras.Model(inputs, keras.layers.Dense(data.num_classes)(hidden))
 
 model = vt.Valen(network, embedding="look")
-model.compile(keras.optimizers.Adam(3e-3), metrics=["accuracy"])
-model.fit(photos, epochs=EPOCHS, batch_size=50, verbose=0)
-recovered = vt.metrics.recovery(model.label_distributions(), sample.labels)
-print(f"photos whose digit was recovered: {recovered:.3f}")
+model.compile(keras.optimizers.Adam(3e-3))
+model.fit(data, epochs=EPOCHS, batch_size=50, verbose=0)
+print(f"digits recovered: {vt.metrics.recovery(model.label_distributions(), data.labels):.3f}")

@@ -22,6 +22,8 @@ def sources():
 def executed(source, folder):
     """The notebook of a source after a run from top to bottom in a folder."""
     notebook = jupytext.read(source)
+    # Commands of cells are those of this environment.
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     nbclient.NotebookClient(
         notebook,
         timeout=1800,
@@ -29,7 +31,7 @@ def executed(source, folder):
         coalesce_streams=True,
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
-    ).execute()
+    ).execute(env={**os.environ, "PATH": path})
     return notebook
 
 

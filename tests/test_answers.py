@@ -190,6 +190,70 @@ def test_a_long_table_is_joined_to_the_features_by_item():
     assert same.answers.checksum == data.answers.checksum
 
 
+def test_items_may_have_columns_of_any_kind():
+    frame = pd.DataFrame(
+        {
+            "photo": list("abcdef"),
+            "width": [1.0, np.nan, 3.0, 4.0, 5.0, 6.0],
+            "seen": ["a cat sat", "a dog ran", "the cat sat", "the dog ran", "a cat ran", "no"],
+            "note": ["on a mat", "in a wood", "on a mat", "in a wood", "on a mat", "in a wood"],
+            "truth": ["cat", "dog", "cat", "dog", "cat", "dog"],
+        }
+    )
+    said = pd.DataFrame({"photo": list("abcdef"), "who": "ann", "said": frame["truth"]})
+    data = vt.PartialLabelDataset.from_answers(
+        frame, said, labels="truth", kinds={"seen": "text", "note": "text"}, **COLUMNS
+    )
+    assert data.table.kinds == {"width": "number", "seen": "text", "note": "text"}
+    assert data.labels.tolist() == [0, 1, 0, 1, 0, 1] and list(data.table.ids) == ["photo"]
+    train, test = data.split(0.3, seed=0)
+    assert test.answers is None and len(train.answers) == len(train) == 4
+    assert train.feature_shape == test.feature_shape == (train.table.preparation.width,)
+    indexed = vt.PartialLabelDataset.from_answers(
+        frame.set_index("photo"),
+        said,
+        labels="truth",
+        kinds={"seen": "text", "note": "text"},
+        **COLUMNS,
+    )
+    np.testing.assert_array_equal(indexed.features, data.features)
+    for wrong, message in (
+        ({"labels": "right"}, "`features` must have a column 'right'"),
+        ({"kinds": {"heard": "text"}}, "`features` must have a column 'heard'"),
+        ({"kinds": {"seen": "sound"}}, "`features`"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            vt.PartialLabelDataset.from_answers(frame, said, **wrong, **COLUMNS)
+    with pytest.raises(ValueError, match="There must be a column to learn from"):
+        vt.PartialLabelDataset.from_answers(frame[["photo"]], said, **COLUMNS)
+
+
+def test_files_of_answers_are_joined_to_a_file_of_items(tmp_path):
+    frame = pd.DataFrame({"photo": ["01", "1", "x"], "width": [1.0, 2.0, 3.0], "truth": [7, 12, 7]})
+    said = pd.DataFrame({"photo": ["01", "1", "x"], "annotator": 5, "label": [7, 12, 12]})
+    frame.to_csv(tmp_path / "items.csv", index=False)
+    said.to_csv(tmp_path / "answers.csv", index=False)
+    tasks = [
+        {
+            "id": place,
+            "data": {"photo": photo},
+            "annotations": [{"completed_by": 5, "result": [choices(str(label))]}],
+        }
+        for place, (photo, label) in enumerate(zip(said["photo"], said["label"], strict=True))
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    for name in ("answers.csv", "export.json"):
+        data = vt.PartialLabelDataset.from_answers(
+            tmp_path / "items.csv", str(tmp_path / name), item="photo", labels="truth"
+        )
+        assert data.class_names == ("7", "12") and data.answers.annotators == ("5",)
+        assert data.candidates.tolist() == [[1, 0], [0, 1], [0, 1]]
+        assert data.labels.tolist() == [0, 1, 0]  # names, however they are written
+        assert data.table.ids["photo"].tolist() == ["01", "1", "x"]
+    with pytest.raises(ValueError, match=r"items.csv must have a column 'item', or `item` name"):
+        vt.PartialLabelDataset.from_answers(tmp_path / "items.csv", said)
+
+
 def test_numbers_as_labels_are_in_the_order_of_numbers():
     frame = pd.DataFrame({"i": [0, 1, 2], "w": list("aaa"), "l": [2, 10, 1]})
     _, names, _ = answers.from_long(frame, item="i", annotator="w", label="l")

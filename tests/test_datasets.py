@@ -642,7 +642,10 @@ def test_the_union_of_three_annotators(cifar, tmp_path):
     eye = np.eye(10, dtype=np.uint8)
     expected = eye[cifar.labels] | eye[(cifar.labels + 1) % 10]
     np.testing.assert_array_equal(dataset.candidates, expected)
-    assert dataset.features is cifar.features
+    assert dataset.features is cifar.features and dataset.answers is None
+    kept = human.load_cifar10n(tmp_path / "n.npz", cifar, answers=True)
+    np.testing.assert_array_equal(kept.candidates, expected)
+    np.testing.assert_array_equal(kept.answers.majority(), cifar.labels)
 
 
 def test_every_label_that_somebody_gave(cifar, tmp_path):
@@ -651,6 +654,8 @@ def test_every_label_that_somebody_gave(cifar, tmp_path):
     np.save(tmp_path / "h.npy", counts)
     dataset = human.load_cifar10h(tmp_path / "h.npy", cifar)
     np.testing.assert_array_equal(dataset.candidates, counts > 0)
+    kept = human.load_cifar10h(tmp_path / "h.npy", cifar, answers=True)
+    np.testing.assert_array_equal(kept.answers.votes, counts)
 
 
 @pytest.mark.parametrize(

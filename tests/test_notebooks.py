@@ -3,6 +3,7 @@
 import importlib
 import os
 import pathlib
+import shlex
 import sys
 
 import jupytext
@@ -10,6 +11,7 @@ import pytest
 from conftest import REAL_DATA
 
 import valen_tf as vt
+from valen_tf import runs
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 sys.path.insert(0, str(ROOT / "notebooks"))
@@ -49,3 +51,24 @@ def test_the_notebook_runs_from_top_to_bottom(source, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     notebook = build.executed(source, tmp_path)
     assert any("fit(" in cell.source for cell in notebook.cells)
+    # A command of the shell that fails ends no cell: what it leaves tells.
+    trained = len(list(tmp_path.glob("runs/*/summary.json")))
+    assert trained == sum("!valen-tf train" in cell.source for cell in notebook.cells)
+
+
+def test_every_way_from_a_file_to_a_model_is_five_lines_or_one_command():
+    parsed = importlib.import_module("valen_tf.cli.main")._parsed
+    cells = jupytext.read(ROOT / "notebooks" / "02_your_own_data.py").cells
+    tagged = {
+        tag: [cell.source for cell in cells if tag in cell.metadata.get("tags", ())]
+        for tag in ("path", "command")
+    }
+    assert len(tagged["path"]) == len(tagged["command"]) == 5
+    for source in tagged["path"]:
+        assert ".fit(" in source.splitlines()[-1] and len(source.splitlines()) <= 5, source
+    for source in tagged["command"]:
+        (line,) = source.splitlines()
+        words = shlex.split(line.format(EPOCHS=3))
+        assert words[0] == "!valen-tf"
+        options = parsed(words[1:])
+        assert options.run.__name__ == "_train" and runs.read_config(overrides=options.overrides)

@@ -58,6 +58,75 @@ def test_pictures_stay_unread_until_a_batch_needs_them(photos, monkeypatch):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.fixture(scope="module")
+def answered(photos):
+    """The pictures, and what three people take them for: two answers an example."""
+    folder, frame = photos
+    said = pd.DataFrame(
+        [
+            (file, who, name)
+            for file, names in zip(frame["file"], frame["candidates"], strict=True)
+            for who, name in zip(("ann", "bob"), names.split("|"), strict=True)
+        ],
+        columns=["file", "annotator", "label"],
+    )
+    said.to_csv(folder / "answers.csv", index=False)
+    frame[["file", "truth"]].to_csv(folder / "items.csv", index=False)
+    return folder, frame, said
+
+
+def test_people_answer_pictures(answered):
+    from valen_tf.data.pictures import Pictures
+
+    folder, frame, said = answered
+    data = vt.PartialLabelDataset.from_answers(
+        frame[["file", "truth"]],
+        said,
+        item="file",
+        annotator="annotator",
+        label="label",
+        labels="truth",
+        images=folder / "photos",
+        size=(8, 12),
+    )
+    assert isinstance(data.features, Pictures) and data.feature_shape == (8, 12, 3)
+    assert data.table.ids["file"].tolist() == frame["file"].tolist()
+    assert (NAMES[data.labels] == frame["truth"]).all() and data.average_candidates == 2
+    config = runs.read_config(overrides=_on_answers(folder))
+    found = runs.prepare(config)
+    assert config.network.name == "convnet" and isinstance(found.train.features, Pictures)
+    assert found.train.answers.checksum == data.take(found.train.rows).answers.checksum
+
+
+def test_tensorflow_is_asked_for_before_a_picture_is_read(answered, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    config = runs.read_config(overrides=_on_answers(answered[0]))
+    monkeypatch.setattr("valen_tf.data.pictures.Pictures._read", lambda *_: pytest.fail("read"))
+    with pytest.raises(KeyboardInterrupt):
+        runs.train(config, tmp_path / "run", prepare=stop)
+
+
+@pytest.mark.slow
+def test_people_answer_pictures_by_one_command(answered, tmp_path):
+    folder, frame, _ = answered
+    words = [word for word in _on_answers(folder) if "answers" not in word and "csv" not in word]
+    start = ["train", "--csv", folder / "items.csv", "--answers", folder / "answers.csv", *words]
+    start += ["training.epochs=2", "ablation=false", "--out", tmp_path / "run"]
+    assert cli.main([str(part) for part in start]) == 0
+    assert runs.predict(tmp_path / "run", folder / "items.csv")["file"].equals(frame["file"])
+    assert "accuracy" in runs.evaluate(tmp_path / "run", folder / "items.csv")
+    runs.export(tmp_path / "run", tmp_path / "served")
+
+
+def _on_answers(folder):
+    """What says that people answered the pictures."""
+    files = [f"data.answers={folder / 'answers.csv'}", f"data.csv={folder / 'items.csv'}"]
+    names = ["data.item=file", "data.label=truth", "data.image_size=8"]
+    return [*files, *names, f"data.images={folder / 'photos'}"]
+
+
 def test_pictures_are_trained_predicted_and_served_by_one_command_each(photos, tmp_path):
     folder, frame = photos
     arguments = [

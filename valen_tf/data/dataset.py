@@ -331,24 +331,30 @@ class PartialLabelDataset:
     @classmethod
     def from_answers(
         cls,
-        features: ArrayLike | pandas.DataFrame,
-        answers: Answers | pandas.DataFrame,
+        features: ArrayLike | pandas.DataFrame | pathlib.Path | str,
+        answers: Answers | pandas.DataFrame | pathlib.Path | str,
         *,
-        labels: Sequence | None = None,
+        labels: Sequence | str | None = None,
         class_names: Sequence[str] | None = None,
-        **columns: Any,
+        **options: Any,
     ) -> PartialLabelDataset:
         """Builds a data set from people's answers; the candidates are the labels that anybody gave.
 
         Args:
-            features: Numbers `[examples, ...]`, or a pandas data frame of numeric columns. A column with
-                the name of the answers' `item`, or else the index, says which item a row is about.
-            answers: `Answers`, or a data frame with a row for every answer.
-            labels: The true labels, names or numbers, or `None`. In a list of labels `None` stands for a
-                label that is not known. The known labels are then `gold`, and judge the annotators too.
+            features: Numbers `[examples, ...]`; or a table, a file or a frame, whose column `item` (else a
+                frame's index) names the examples. Its other columns may be of any kind, as those of
+                `from_table`.
+            answers: `Answers`; or a table with a row for every answer; or the file that an annotation tool
+                exported, see `valen_tf.data.annotation_tools`.
+            labels: The true labels, names or numbers, or the name of the features' column of them, or
+                `None`. In a list of labels `None` stands for a label that is not known. The known labels
+                are then `gold`, and judge the annotators too.
             class_names: By default the names seen, sorted.
-            **columns: Of a data frame of answers: `item`, `annotator`, `label`, `excludes`, `separator`
-                of `valen_tf.data.answers.from_long`.
+            **options: Columns of a table of answers: `item`, `annotator`, `label`, `excludes`, and the
+                `separator` inside of `label`, by default those of `valen_tf.data.answers.from_long` and
+                named so. Of a table of features: `kinds`, a mapping such as `{"said": "text"}` of columns
+                whose kind is not to be told from their values; or `images`, the folder of the pictures that
+                a column names, and their `size`, as of `from_images`.
 
         Example:
             >>> import pandas
@@ -363,11 +369,12 @@ class PartialLabelDataset:
             >>> data.class_names, data.candidates.tolist()
             (('blues', 'jazz', 'rock'), [[1, 1, 0], [0, 0, 1]])
         """
-        return cls(
-            **readers.read_answers(
-                features, answers, labels=labels, class_names=class_names, **columns
-            )
-        )
+        how = {"labels": labels, "class_names": class_names, **options}
+        if not columns.is_frame(features) and not isinstance(features, (str, pathlib.Path)):
+            return cls(**readers.read_answers(features, answers, **how))
+        from valen_tf.data.tabular import read_answers  # which needs scikit-learn
+
+        return cls(**read_answers(features, answers, **how))
 
     @classmethod
     def from_tf_data(cls, dataset: tf.data.Dataset) -> PartialLabelDataset:

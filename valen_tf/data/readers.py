@@ -131,20 +131,10 @@ def read_answers(
     class_names: Sequence[str] | None = None,
     **columns: Any,
 ) -> dict:
-    """The fields of a data set from people's answers, joined to the features by their item."""
-    import pandas as pd
-
-    items = None
-    check_order(features=features, labels=labels)
-    if isinstance(features, pd.DataFrame):
-        item = columns.get("item")
-        if item in features:
-            features = features.set_index(item)
-        items, features = features.index, numeric(features, list(features.columns))
+    """The fields of a data set from people's answers on the rows of an array."""
     if not isinstance(answers, Answers):
-        items = range(len(features)) if items is None else items
         answers, class_names, _ = from_long(
-            answers, items=items, class_names=class_names, **columns
+            answers, items=range(len(features)), class_names=class_names, **columns
         )
     candidates, gold = answers.sets(), None
     if labels is not None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from valen_tf.checks import WrongType, at, flag, require, require_rows, shortened, shown
-from valen_tf.data import columns, pictures
+from valen_tf.data import annotation_tools, columns, pictures, readers
+from valen_tf.data.answers import Answers, from_long
+from valen_tf.data.features import check_order
 from valen_tf.data.harmless import from_cell
 from valen_tf.data.preparation import Preparation
 from valen_tf.data.readers import numeric, read_label_lists
@@ -156,16 +158,109 @@ def read_pictures(
     require(len(frame), f"{source} must have at least one row", "none")
     missing = [name for name in [*targets, *id] if name not in frame]
     require(not missing, f"{source} must have a column {missing[:1]}", [*frame.columns[:50]])
-    name = pictures.column_of(frame, folder, targets)
-    paths = pictures.find(folder, [str(file).strip() for file in frame[name]])
+    features, table = pictures_of(frame, folder, size, ids=id, aside=targets)
     try:
         names = like and like.class_names
         fields = _labels(frame, candidates, label, separator, names, unknown)
     except ValueError as error:
         raise at(error, source) from None
-    ids = columns.ids_of(frame, [*(part for part in id if part != name), name])
-    table = columns.Table(ids[[]], {name: "picture"}, ids)
-    return {**fields, "features": pictures.Pictures(paths, size), "table": table}
+    return {**fields, "features": features, "table": table}
+
+
+def pictures_of(
+    frame: pandas.DataFrame,
+    folder: pathlib.Path | str,
+    size: int | Sequence[int],
+    *,
+    ids: Sequence[str] = (),
+    aside: Sequence[str] = (),
+) -> tuple[pictures.Pictures, columns.Table]:
+    """The pictures that a column of a frame names, and the `Table` of their names.
+
+    Args:
+        frame: pandas frame.
+        folder: Where the pictures are.
+        size: As of `Pictures`.
+        ids: Names of the columns that name the examples.
+        aside: Names of columns that name no pictures.
+    """
+    name = pictures.column_of(frame, folder, aside)
+    paths = pictures.find(folder, [str(file).strip() for file in frame[name]])
+    known = columns.ids_of(frame, [*(part for part in ids if part != name), name])
+    return pictures.Pictures(paths, size), columns.Table(known[[]], {name: "picture"}, known)
+
+
+def read_answers(
+    source: Any,
+    answers: Any,
+    *,
+    item: str = "item",
+    annotator: str = "annotator",
+    label: str = "label",
+    excludes: str | None = None,
+    separator: str = "|",
+    labels: Any = None,
+    class_names: Sequence[str] | None = None,
+    kinds: dict[str, str | None] | None = None,
+    images: pathlib.Path | str | None = None,
+    size: int | Sequence[int] = 64,
+) -> dict:
+    """The fields of a data set from people's answers on the rows of a file or a frame."""
+    import pandas as pd
+
+    check_order(features=source, labels=labels)
+    by_name = isinstance(labels, str)
+    frame = columns.read(source, words=[item, labels] if by_name else [item])
+    require(len(frame), "`features` must have at least one row", "none")
+    if item not in frame and not isinstance(answers, Answers):
+        rule = f"{source} must have a column {item!r}, or `item` name another"
+        require(columns.is_frame(source), rule, [*frame.columns[:50]])
+        rows = frame.index.to_frame(index=False, name=item)
+        frame = pd.concat([rows, frame.reset_index(drop=True)], axis=1)
+    ids, aside = [item] if item in frame else [], [labels] if by_name else []
+    missing = [name for name in (*aside, *(kinds or ())) if name not in frame]
+    rule = f"`features` must have a column {shortened(repr(missing[0] if missing else ''))}"
+    require(not missing, rule, [*frame.columns[:50]])
+    if images is not None:
+        features, table = pictures_of(frame, images, size, ids=ids, aside=aside)
+    else:
+        told = {name: None for name in frame if name not in (*ids, *aside)}
+        require(told, "There must be a column to learn from", [*frame.columns[:50]])
+        features, table = features_of(frame, {**told, **(chosen(kinds) or {})}, ids)
+    if not isinstance(answers, Answers):
+        answers, names = answers_of(answers, item, annotator, label, excludes)
+        if not columns.is_frame(source):  # whose items are texts
+            answers = answers.assign(**{names["item"]: answers[names["item"]].map(str)})
+        how = {"class_names": class_names, "separator": separator, **names}
+        answers, class_names, _ = from_long(answers, items=frame[item], **how)
+    if by_name:  # numbers as texts, where classes have names
+        texts = columns.ids_of(frame, [labels])[labels]
+        labels = list(frame[labels] if class_names is None else texts)
+    fields = readers.read_answers(features, answers, labels=labels, class_names=class_names)
+    return {**fields, "table": table}
+
+
+def answers_of(
+    source: Any, item: str, annotator: str, label: str, excludes: str | None = None
+) -> tuple[pandas.DataFrame, dict[str, str]]:
+    """Answers as a frame with a row for each, and the names of its columns, as `from_long` takes them.
+
+    Args:
+        source: A frame, a file of a table, or the export of an annotation tool, whose columns have names of
+            their own. Where an export's task has a field `item`, that is what an answer is about.
+        item: Column that says what an answer is about.
+        annotator: Column that says whose answer it is.
+        label: Column of the labels.
+        excludes: Column of the labels that were ruled out, or `None`.
+    """
+    if not columns.is_frame(source) and annotation_tools.is_export(source):
+        frame, names = annotation_tools.read(source), dict(annotation_tools.COLUMNS)
+        # What the task itself calls its item, such as the name of a picture, before the tool's own number.
+        own = f"data.{item}"
+        return frame, {**names, "item": own if own in frame else names["item"]}
+    names = {"item": item, "annotator": annotator, "label": label}
+    names |= {} if excludes is None else {"excludes": excludes}
+    return columns.read(source, words=list(names.values())), names
 
 
 @dataclasses.dataclass(frozen=True)

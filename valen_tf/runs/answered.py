@@ -18,11 +18,12 @@ def read_answered(config: Config) -> PartialLabelDataset:
 
     Args:
         config: A `Config` whose `data.answers` is a table with a row for every answer, or the export of an
-            annotation tool, and whose `data.csv` has the features of each item, in columns of any kind.
+            annotation tool, and whose `data.csv` has the features of each item, in columns of any kind, or
+            names each item's picture, a file in the folder `data.images`.
     """
     from valen_tf.data.dataset import PartialLabelDataset
     from valen_tf.data.readers import read_answers
-    from valen_tf.data.tabular import features_of
+    from valen_tf.data.tabular import features_of, pictures_of
 
     source = config.data
     check_file("data.csv", source.csv)
@@ -41,7 +42,12 @@ def read_answered(config: Config) -> PartialLabelDataset:
     twice = items[items.duplicated()]
     require(not len(twice), rule, f"{twice.iloc[0]!r} more than once" if len(twice) else "")
     try:
-        features, table = features_of(frame, kinds, ids)
+        if source.images is not None:
+            aside = [] if source.label is None else [source.label]
+            size = source.image_size
+            features, table = pictures_of(frame, source.images, size, ids=ids, aside=aside)
+        else:
+            features, table = features_of(frame, kinds, ids)
     except ValueError as error:
         raise at(error, source.csv) from None
     answers, class_names, _ = from_long(said, items=items, separator=source.separator, **names)
@@ -51,19 +57,19 @@ def read_answered(config: Config) -> PartialLabelDataset:
 
 def _answers(source):
     """The long table of the answers, its items as texts, and the names of its columns."""
-    if annotation_tools.is_export(source.answers):
-        frame, names = annotation_tools.read(source.answers), dict(annotation_tools.COLUMNS)
-        # What the task itself calls its item, such as the name of a picture, before the tool's own number.
-        own = f"data.{source.item}"
-        names["item"] = own if own in frame else names["item"]
-    else:
+    from valen_tf.data.tabular import answers_of
+
+    export = annotation_tools.is_export(source.answers)
+    if not export:
         check_file("data.answers", source.answers)
-        names = {"item": source.item, "annotator": source.annotator, "label": source.answer}
-        names |= {"excludes": source.excludes} if source.excludes else {}
-        keys = {"item": "item", "annotator": "annotator", "label": "answer", "excludes": "excludes"}
-        _check_header(source.answers, {keys[role]: name for role, name in names.items()})
-        frame = _as_texts(columns.read(source.answers, words=list(names.values())), names.values())
-        frame = frame[list(dict.fromkeys(names.values()))]
+        keys = {"item": source.item, "annotator": source.annotator, "answer": source.answer}
+        keys |= {"excludes": source.excludes} if source.excludes else {}
+        _check_header(source.answers, keys)
+    frame, names = answers_of(
+        source.answers, source.item, source.annotator, source.answer, source.excludes
+    )
+    if not export:
+        frame = _as_texts(frame, names.values())[list(dict.fromkeys(names.values()))]
         for name in (names["item"], names["annotator"]):
             rule = f"Column {name!r} of {source.answers} must be filled in every row"
             require_rows(frame[name].ne("").to_numpy(), rule, "nothing")
@@ -92,7 +98,11 @@ def _items(source):
     if kinds is None:
         aside = {*texts, *drop}
         kinds = {name: None for name in frame if name not in aside}
-        require(kinds, f"{source.csv} must have a column to learn from", ", ".join(header[:20]))
+        require(
+            kinds or source.images,
+            f"{source.csv} must have a column to learn from",
+            ", ".join(header[:20]),
+        )
     if source.label is None:
         return frame, kinds, ids, None
     labels = [text.strip() or None for text in frame[source.label]]

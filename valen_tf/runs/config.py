@@ -160,8 +160,6 @@ class Data:
         _check(self, _OF_DATA)
         rule = "`csv` must be the file with the features of the items of `answers`"
         checks.require(self.answers is None or self.csv is not None, rule, "csv=None")
-        rule = "`images` must be None where `answers` are given: features are the columns of `csv`"
-        checks.require(self.answers is None or self.images is None, rule, self.images)
 
     def columns(self) -> dict:
         """Which columns of the CSV are features, and which are none, as arguments of `from_table`."""

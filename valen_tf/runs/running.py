@@ -12,6 +12,7 @@ import numpy as np
 from valen_tf.checks import PART, check_file, check_folder, require
 from valen_tf.data import locks
 from valen_tf.data.checking import check
+from valen_tf.data.features import is_lazy
 from valen_tf.data.files import broken, read_json, write, write_json
 from valen_tf.data.harmless import write_csv
 from valen_tf.methods import card, check_settings, is_classical, own_name
@@ -149,6 +150,8 @@ def _train(config, folder, report, progress, prepare):
     _check_folder(folder, config)
     started = time.perf_counter()
     source = load(config)
+    if prepare is not None and is_lazy(source.train.features):
+        prepare()  # the checks already read pictures, by TensorFlow
     schema = _check_data(folder, source, config)
     finished = folder / "summary.json"
     if finished.exists() and has_model(folder):

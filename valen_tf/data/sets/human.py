@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from valen_tf.checks import require
+from valen_tf.checks import flag, require
 from valen_tf.data import candidates
+from valen_tf.data.answers import Answers, from_counts
 
 if TYPE_CHECKING:
     import pathlib
@@ -23,7 +24,7 @@ _ANNOTATORS = ("random_label1", "random_label2", "random_label3")
 
 
 def load_cifar10n(
-    path: pathlib.Path | str, cifar10_train: PartialLabelDataset
+    path: pathlib.Path | str, cifar10_train: PartialLabelDataset, *, answers: bool = False
 ) -> PartialLabelDataset:
     """The training images with the union of three annotators' labels, CIFAR-10N.
 
@@ -33,6 +34,8 @@ def load_cifar10n(
         path: `.npz` archive with integers `random_label1` to `random_label3` `[examples]` and, to be
             checked against the images', `clean_label`.
         cifar10_train: The first of what `valen_tf.datasets.load("cifar10")` returns.
+        answers: Whether the three labels of an image are kept as `Answers` beside their union. Who gave
+            them is not published: the "annotators" are the first, second and third label.
 
     Returns:
         The data set with these candidate sets.
@@ -49,11 +52,16 @@ def load_cifar10n(
     agree = np.mean(content["clean_label"] == cifar10_train.labels)
     _check_order(path, agree == 1, f"the true labels agree for {100 * agree:.1f} % of the images")
     votes = np.stack([content[key] for key in _ANNOTATORS], axis=1)  # [examples, annotators]
-    return _with_sets(path, cifar10_train, candidates.from_votes, votes, num_classes=10)
+    dataset = _with_sets(path, cifar10_train, candidates.from_votes, votes, num_classes=10)
+    if not flag("answers", answers):
+        return dataset
+    example, annotator = (place.ravel() for place in np.indices(votes.shape))
+    told = Answers(example, annotator, votes.ravel(), len(votes), 10, annotators=_ANNOTATORS)
+    return dataclasses.replace(dataset, answers=told)
 
 
 def load_cifar10h(
-    path: pathlib.Path | str, cifar10_test: PartialLabelDataset
+    path: pathlib.Path | str, cifar10_test: PartialLabelDataset, *, answers: bool = False
 ) -> PartialLabelDataset:
     """The test images with every label that one of about fifty annotators gave, CIFAR-10H.
 
@@ -62,6 +70,7 @@ def load_cifar10h(
     Args:
         path: `.npy` array of integers `[examples, classes]`, the annotators per label.
         cifar10_test: The second of what `valen_tf.datasets.load("cifar10")` returns.
+        answers: Whether the counts are kept as `Answers` of one crowd beside the sets.
 
     Returns:
         The data set with these candidate sets.
@@ -77,7 +86,9 @@ def load_cifar10h(
     coverage = dataset.label_coverage
     inside = f"the true label is a candidate of {100 * coverage:.1f} % of the images"
     _check_order(path, coverage > 0.9, inside)
-    return dataset
+    if not flag("answers", answers):
+        return dataset
+    return dataclasses.replace(dataset, answers=from_counts(counts))
 
 
 def _open(path):
