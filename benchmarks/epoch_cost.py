@@ -57,8 +57,14 @@ def main():
         optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
     )
     labeled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
-    labeled = labeled.prefetch(2)  # as `batches` does, or the map would wait for the step
-    supervised.fit(labeled, epochs=1, verbose=0)
+
+    def supervised_epochs(number, **options):
+        # One iteration over all epochs, as the methods have it: on small data setting one up takes as
+        # long as the epoch.
+        steps = len(labeled)
+        supervised.fit(labeled.endless, steps_per_epoch=steps, epochs=number, verbose=0, **options)
+
+    supervised_epochs(1)
     after_supervised = _peak_gigabytes()
 
     batches = dataset.batches(_BATCH_SIZE)
@@ -80,7 +86,7 @@ def main():
 
     plain, others, load = [], {name: [] for name in models}, []
     for _ in range(options.rounds):
-        supervised.fit(labeled, epochs=options.epochs, callbacks=[clock], verbose=0)
+        supervised_epochs(options.epochs, callbacks=[clock])
         plain.append(clock.times)
         load.append(os.getloadavg()[0])
         for name, times in others.items():
