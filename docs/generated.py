@@ -380,7 +380,7 @@ def epoch_cost():
     )
 
 
-COSTS = ("", "_baselines", "_resnet32", "_100_classes", "_lost")
+COSTS = ("", "_baselines", "_resnet32", "_100_classes", "_1000_classes", "_lost")
 
 
 def baseline_cost():
