@@ -1,12 +1,14 @@
 """What an epoch of a deep method costs beside a plain supervised Keras epoch of the same classifier.
 
-    python benchmarks/epoch_cost.py [--idx FOLDER] [--methods valen proden ...] [--examples 60000]
-        [--network mlp|small|linear|resnet32] [--features 784] [--classes 10] [--rounds 5]
+    python benchmarks/epoch_cost.py [--idx FOLDER | --lost FOLDER] [--methods valen proden ...]
+        [--examples 60000] [--network mlp|small|wide|linear|resnet32] [--features 784] [--classes 10]
+        [--rounds 5] [--epochs 1]
 
-All models are trained in turns, an epoch each, in batches of 256; ratios are of medians over the rounds; on
-a busy machine those of CPU time tell more. The networks: the MNIST MLP (300-301-302-303 hidden units), a
-small one (64), a linear one, and ResNet-32, whose data are images of 32x32x3. `--idx` names a folder with
-MNIST-like gzipped idx files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz); without it the data
+All models are trained in turns, an epoch each or `--epochs` of them, in batches of 256; ratios are of
+medians over the rounds; on a busy machine, which `load average` tells, those of CPU time tell more. The
+networks: the MNIST MLP (300-301-302-303 hidden units), a small one (64), a wide one (256), a linear one,
+and ResNet-32, whose data are images of 32x32x3. `--idx` names a folder with MNIST-like gzipped idx files
+(train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz), `--lost` the folder of Lost's file; else the data
 are synthetic clusters. Prints a table, and JSON with `--json FILE`. `benchmarks/scale.py` runs this at
 several sizes.
 """
@@ -23,17 +25,20 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 _BATCH_SIZE = 256
+_NETWORKS = ["mlp", "small", "wide", "linear", "resnet32"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--idx", type=pathlib.Path)
+    parser.add_argument("--lost", type=pathlib.Path)
     parser.add_argument("--methods", nargs="+", default=["valen"])
     parser.add_argument("--examples", type=int, default=60_000)
-    parser.add_argument("--network", choices=["mlp", "small", "linear", "resnet32"], default="mlp")
+    parser.add_argument("--network", choices=_NETWORKS, default="mlp")
     parser.add_argument("--features", type=int, default=784)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
 
@@ -52,8 +57,14 @@ def main():
         optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
     )
     labeled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
-    labeled = labeled.prefetch(2)  # as `batches` does, or the map would wait for the step
-    supervised.fit(labeled, epochs=1, verbose=0)
+
+    def supervised_epochs(number, **options):
+        # One iteration over all epochs, as the methods have it: on small data setting one up takes as
+        # long as the epoch.
+        steps = len(labeled)
+        supervised.fit(labeled.endless, steps_per_epoch=steps, epochs=number, verbose=0, **options)
+
+    supervised_epochs(1)
     after_supervised = _peak_gigabytes()
 
     batches = dataset.batches(_BATCH_SIZE)
@@ -64,8 +75,8 @@ def main():
         callbacks = [clock]
         if hasattr(models[name], "set_enhancing"):
             callbacks += [vt.callbacks.WarmUp(1), vt.callbacks.GraphRebuild(10**9)]
-        models[name].fit(batches, epochs=1, callbacks=callbacks, verbose=0)
-        return clock.seconds, clock.cpu_seconds
+        models[name].fit(batches, epochs=options.epochs, callbacks=callbacks, verbose=0)
+        return clock.times
 
     for name, model in models.items():
         model.compile(optimizer(), metrics=["accuracy"])
@@ -73,10 +84,11 @@ def main():
         epoch(name)
         epoch(name)
 
-    plain, others = [], {name: [] for name in models}
+    plain, others, load = [], {name: [] for name in models}, []
     for _ in range(options.rounds):
-        supervised.fit(labeled, epochs=1, callbacks=[clock], verbose=0)
-        plain.append((clock.seconds, clock.cpu_seconds))
+        supervised_epochs(options.epochs, callbacks=[clock])
+        plain.append(clock.times)
+        load.append(os.getloadavg()[0])
         for name, times in others.items():
             times.append(epoch(name))
 
@@ -84,8 +96,10 @@ def main():
     steps = int(batches.cardinality())
     report = {
         "examples": len(dataset),
-        "data": str(options.idx.name) if options.idx else "synthetic clusters",
+        "classes": dataset.num_classes,
+        "data": _name_of_data(options),
         "network": options.network,
+        "load_average": round(statistics.median(load), 1),
         "supervised_epoch_seconds": round(reference, 2),
         "supervised_step_milliseconds": round(1e3 * reference / steps, 2),
     }
@@ -115,8 +129,10 @@ def _network(name, dataset):
         return vt.networks.linear(shape, classes, moments=moments)
     if name == "resnet32":
         return vt.networks.resnet32(shape, classes, moments=moments)
-    hidden_units = {"hidden_units": (64,)} if name == "small" else {}
-    return vt.networks.mlp(shape, classes, moments=moments, weight_decay=1e-4, **hidden_units)
+    hidden_units = {"mlp": (300, 301, 302, 303), "small": (64,), "wide": (256,)}[name]
+    return vt.networks.mlp(
+        shape, classes, moments=moments, weight_decay=1e-4, hidden_units=hidden_units
+    )
 
 
 def _graph_cost(model, batches, epoch, epoch_seconds):
@@ -146,16 +162,24 @@ def _graph_cost(model, batches, epoch, epoch_seconds):
 
 
 def _Clock():
-    """A callback that times an epoch's steps: without start-up, tracing and graph building."""
+    """A callback that times the epochs of a `fit`: without start-up, tracing and graph building."""
     import keras
 
     class Clock(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            self._of_epochs = []
+
         def on_epoch_begin(self, epoch, logs=None):
             self._started = time.perf_counter(), time.process_time()
 
         def on_epoch_end(self, epoch, logs=None):
-            self.seconds = time.perf_counter() - self._started[0]
-            self.cpu_seconds = time.process_time() - self._started[1]
+            now = time.perf_counter(), time.process_time()
+            self._of_epochs.append([b - a for a, b in zip(self._started, now, strict=True)])
+
+        @property
+        def times(self):
+            """Seconds and seconds of CPU time of an epoch."""
+            return [statistics.mean(column) for column in zip(*self._of_epochs, strict=True)]
 
     return Clock()
 
@@ -164,11 +188,19 @@ def _medians(times):
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
+def _name_of_data(options):
+    if options.lost:
+        return "Lost"
+    return options.idx.name if options.idx else "synthetic clusters"
+
+
 def _dataset(options):
     import numpy as np
 
     import valen_tf as vt
 
+    if options.lost:
+        return vt.datasets.load("lost", data_dir=options.lost)
     examples, classes = options.examples, options.classes
     rng = np.random.default_rng(0)
     if options.idx:

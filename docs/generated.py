@@ -401,18 +401,24 @@ def epoch_cost():
     return _table(["what", "measured"], [[EPOCH_COST[key], record[key]] for key in EPOCH_COST])
 
 
+COSTS = ("", "_baselines", "_resnet32", "_100_classes", "_1000_classes", "_lost")
+
+
 def baseline_cost():
     """The ratio of an epoch to a supervised one, of every method that was measured."""
     rows = []
-    for name in ("epoch_cost.json", "epoch_cost_baselines.json", "epoch_cost_resnet32.json"):
-        record = json.loads((MEASURED / name).read_text())
+    for name in COSTS:
+        record = json.loads((MEASURED / f"epoch_cost{name}.json").read_text())
         place = f"{record['network']}, {record['examples']:,} examples, {record['data']}"
+        if "classes" in record:
+            place += f", {record['classes']:,} classes"
         for key, value in record.items():
-            if key == "epoch_ratio":
-                rows.append(["`valen`", place, value])
-            elif key.endswith("_epoch_ratio"):
-                rows.append([f"`{key.removesuffix('_epoch_ratio')}`", place, value])
-    return _table(["method", "network and data", "epochs of supervised training"], rows)
+            if key.endswith("epoch_ratio"):
+                method = key.removesuffix("epoch_ratio").rstrip("_") or "valen"
+                cpu = record[key.replace("_ratio", "_cpu_ratio")]
+                rows.append([f"`{method}`", place, value, cpu, record.get("load_average", "")])
+    header = ["method", "network and data", "time", "processor time", "machine's load"]
+    return _table(header, rows)
 
 
 SCALE = {

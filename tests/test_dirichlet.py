@@ -306,6 +306,22 @@ def test_the_expected_logarithm_has_the_gradient_of_tensorflows_digamma():
     )
 
 
+def test_the_kl_has_the_gradient_of_tensorflows_log_gamma_to_the_bit():
+    concentration = tf.constant(np.geomspace(1e-2, 1e2, 30).reshape(5, 6))
+    ours, tensorflows = (
+        _gradient_of_sum(function, concentration)
+        for function in (dirichlet._log_gamma, tf.math.lgamma)
+    )
+    np.testing.assert_array_equal(ours, tensorflows)
+
+
+def _gradient_of_sum(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(function(x))
+    return tape.gradient(total, x).numpy()
+
+
 # -- a prior for every example --------------------------------------------------------------------
 
 

@@ -10,12 +10,13 @@ from valen_tf import graph
 from valen_tf.methods.valen import GraphEncoder
 
 
-@pytest.fixture(scope="module")
-def case():
+# With more classes than hidden units a batch multiplies in another order.
+@pytest.fixture(scope="module", params=[5, 40], ids=["few_classes", "many_classes"])
+def case(request):
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(200, 12)).astype(np.float32)
     normalized = graph.normalize(graph.adjacency(graph.nearest_neighbors(inputs, 6)))
-    encoder = GraphEncoder(5, hidden_units=16, seed=3)
+    encoder = GraphEncoder(request.param, hidden_units=16, seed=3)
     encoder.build([inputs.shape, normalized.shape])
     for variable in encoder.trainable_variables:  # biases start at zero, which would hide them
         variable.assign(rng.normal(size=variable.shape))
@@ -69,6 +70,20 @@ def test_gradients_of_batches_add_up_to_the_whole_graphs(case):
         total = [a + b for a, b in zip(total, tape.gradient(loss, variables), strict=True)]
     for actual, expected in zip(total, whole, strict=True):
         np.testing.assert_allclose(actual, expected, atol=2e-3, rtol=1e-4)
+
+
+def test_a_batchs_rows_are_those_of_the_graph(case):
+    normalized = case[1]
+    index = np.random.default_rng(2).permutation(200)[:30]
+    nodes, rows = graph.block(
+        tf.constant(normalized.indptr, tf.int64),
+        tf.constant(normalized.indices, tf.int32),
+        tf.constant(normalized.data),
+        tf.constant(index),
+    )
+    assert nodes.numpy()[:30].tolist() == index.tolist()
+    block = tf.sparse.to_dense(tf.sparse.reorder(rows)).numpy()
+    np.testing.assert_array_equal(block, normalized.toarray()[index][:, nodes.numpy()])
 
 
 def test_config_round_trip(case):

@@ -302,6 +302,19 @@ def test_a_rebuilt_graph_follows_the_embedding():
     assert np.abs(model.memory["propagated"].numpy() - before).max() > 1e-3
 
 
+def test_an_interrupted_rebuild_leaves_no_graph_or_a_whole_one():
+    dataset = blobs(60)
+    model = trained(dataset)
+    model._training_data = dataset.batches(60)
+    recall = model.memory.tables.pop("graph_recall")  # breaks in the middle of storing the graph
+    with pytest.raises(KeyError):
+        model.rebuild_graph()
+    assert not model.has_graph
+    model.memory.tables["graph_recall"] = recall
+    model.rebuild_graph()
+    assert model.has_graph
+
+
 def test_a_linear_classifier_keeps_its_graph():
     dataset = blobs(60)
     model = compiled(vt.Valen, dataset)

@@ -185,6 +185,18 @@ def _digamma_of_any_shape(x):
     return tf.math.digamma(x), lambda upstream: upstream * trigamma(x)
 
 
+def _log_gamma(x):
+    """TensorFlow's log Gamma; its gradient there computes the digamma of `expected_log` once more."""
+    digamma = tf.stop_gradient(_digamma(x))
+    return tf.ensure_shape(_log_gamma_of_any_shape(x, digamma), x.shape)
+
+
+@tf.function(input_signature=2 * [tf.TensorSpec(None, tf.float64)], autograph=False)
+@tf.custom_gradient
+def _log_gamma_of_any_shape(x, digamma):
+    return tf.math.lgamma(x), lambda upstream: (upstream * digamma, None)
+
+
 def trigamma(x: tf.Tensor) -> tf.Tensor:
     """Second derivative of log Gamma, at float64's precision for positive arguments.
 
@@ -236,7 +248,7 @@ def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.
     classes = tf.cast(tf.shape(posterior)[-1], tf.float64)
     log_normalizers = (
         tf.math.lgamma(tf.reduce_sum(posterior, axis=-1))
-        - tf.reduce_sum(tf.math.lgamma(posterior), axis=-1)
+        - tf.reduce_sum(_log_gamma(posterior), axis=-1)
         - tf.math.lgamma(classes * prior)
         + classes * tf.math.lgamma(prior)
     )  # [batch]
@@ -278,7 +290,7 @@ def kl(concentration: tf.Tensor, prior_concentration: float | tf.Tensor) -> tf.T
 def _log_normalizer(concentration):
     """Logarithm of the Beta function of several arguments [batch]."""
     total = tf.reduce_sum(concentration, axis=-1)
-    return tf.reduce_sum(tf.math.lgamma(concentration), axis=-1) - tf.math.lgamma(total)
+    return tf.reduce_sum(_log_gamma(concentration), axis=-1) - tf.math.lgamma(total)
 
 
 def informed_prior(likelihoods: tf.Tensor, prior_concentration: float) -> tf.Tensor:

@@ -35,8 +35,11 @@ def block(
     nodes, positions = tf.unique(
         tf.concat([tf.cast(index, neighbors.dtype), neighbors], axis=0), out_idx=tf.int64
     )
+    # What `entries.value_rowids()` gives, which makes a mask [batch, largest degree] for it.
+    places = tf.range(tf.size(neighbors, out_type=tf.int64))
+    row = tf.searchsorted(entries.row_splits, places, side="right", out_type=tf.int64) - 1
     rows = tf.SparseTensor(
-        tf.stack([entries.value_rowids(), positions[batch_size:]], axis=1),
+        tf.stack([row, positions[batch_size:]], axis=1),
         tf.gather(values, entries.flat_values),
         tf.stack([batch_size, tf.shape(nodes, out_type=tf.int64)[0]]),
     )
@@ -127,7 +130,11 @@ class GraphEncoder(keras.layers.Layer):
             propagated: Rows of A~ Z for the batch's neighbourhood [nodes, features].
             rows: A~[batch, nodes], sparse.
         """
-        return self.output_layer([self.hidden.transform(propagated), rows])
+        hidden = self.hidden.transform(propagated)  # [nodes, hidden units]
+        if self.num_classes > self.hidden_units:
+            # The narrower product first, as A (H W) = (A H) W: a batch has far fewer rows than nodes.
+            return self.output_layer.transform(tf.sparse.sparse_dense_matmul(rows, hidden))
+        return self.output_layer([hidden, rows])
 
     def get_config(self) -> dict:
         """Constructor arguments."""

@@ -549,8 +549,6 @@ class Valen(LabelEnhancement):
         corrected or kept rather than searched for anew.
         """
         embeddings = self.training_embeddings()
-        unknown = np.isnan(self.memory["trust"].numpy())
-        logits = self.training_logits() if unknown and self.trust is None else None
         known = self.known_of_labels()
         found, recall = neighbors.search(
             embeddings,
@@ -559,22 +557,40 @@ class Valen(LabelEnhancement):
             previous=self.memory["neighbors"].numpy() if self.has_graph else None,
         )
         adjacency = neighbors.adjacency(found, directed=self.directed)
-        if logits is not None:  # by the candidate sets of the examples that were withheld
-            rows = np.flatnonzero(self.memory["withheld"].numpy())
-            votes = neighbors.vote(adjacency, losses.confidence(logits, known).numpy(), rows)
-            own = tf.nn.log_softmax(logits[rows]).numpy()
-            self.memory["trust"].assign(neighbors.neighbors_share(own, np.log(votes), known[rows]))
-        elif unknown:
-            self.memory["trust"].assign(self.trust)
+        if np.isnan(self.memory["trust"].numpy()):
+            learned = self.trust is None
+            self.memory["trust"].assign(
+                self.learned_trust(adjacency, known) if learned else self.trust
+            )
         normalized = neighbors.normalize(adjacency)
         seen, directions = neighbors.node_features(embeddings, self.memory["directions"].numpy())
         propagated = neighbors.propagate(normalized, seen, known)
-        self.store_graph(normalized)
+        # The old graph goes first: memory need not hold both, and whoever is interrupted here has none
+        # rather than half of each.
+        del embeddings, seen, adjacency
+        self.forget_features()
         self.memory["propagated"].assign(propagated)
         self.memory["neighbors"].assign(found)
         self.memory["graph_recall"].assign(recall)
         if directions is not None:
             self.memory["directions"].assign(directions)
+        self.store_graph(normalized)
+
+    def learned_trust(self, adjacency: scipy.sparse.csr_array, known: np.ndarray) -> float:
+        """How far the neighbors can be trusted, by the candidate sets of the examples that were withheld.
+
+        Args:
+            adjacency: The graph, sparse [examples, examples].
+            known: What is known of the labels [examples, classes].
+        """
+        outputs = self.training_logits()
+        rows = np.flatnonzero(self.memory["withheld"].numpy())
+        own = tf.nn.log_softmax(outputs[rows]).numpy()
+        for start in range(0, len(outputs), neighbors.BLOCK):  # in place, as memory is dear
+            part = slice(start, start + neighbors.BLOCK)
+            outputs[part] = losses.confidence(outputs[part], known[part])
+        votes = neighbors.vote(adjacency, outputs, rows)
+        return neighbors.neighbors_share(own, np.log(votes), known[rows])
 
     @property
     def graph_recall(self) -> float:
