@@ -491,23 +491,27 @@ def edges():
 
 
 def drift():
-    """What grows while VALEN trains, as it was and with the safeguards of the default."""
-    rows = [
-        [
-            run["variant"],
-            run["epoch"],
-            f"{run['loss']:.3f}",
-            f"{run['weights']:.1f}",
-            f"{run['active']:.3f}",
-        ]
-        for run in _lines("drift.jsonl")
-    ]
+    """What becomes of VALEN's loss and of its encoder, with each safeguard and each term left out."""
+    courses = {}
+    for run in _lines("drift.jsonl"):
+        courses.setdefault(run["variant"], []).append(run)
+    epochs = sorted({run["epoch"] for course in courses.values() for run in course})
+    rows = []
+    for variant, course in courses.items():
+        losses = {run["epoch"]: f"{run['loss']:.3f}" for run in course}
+        last = course[-1]
+        parts = ("risk", "compatibility", "weights", "active", "covering_rate", "log_probability")
+        numbers = [f"{last[part]:.3f}" if part in last else "" for part in parts]
+        rows.append([variant, *(losses.get(epoch, "") for epoch in epochs), *numbers])
     header = [
         "variant",
-        "epoch",
-        "loss",
+        *(f"loss, epoch {epoch}" for epoch in epochs),
+        "R_V",
+        "compatibility",
         "size of the first layer's weights",
         "active hidden units",
+        "held-out covering rate",
+        "held-out log probability",
     ]
     return _table(header, rows)
 
