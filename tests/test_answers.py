@@ -135,6 +135,66 @@ def test_several_labels_of_one_annotator_share_a_vote():
     assert said.sets(min_votes=2).tolist() == [[0, 1, 0]]
 
 
+def undecided(labels, num_classes, accuracies, *, votes, also, seed=0):
+    """Like `crowd`, of people who name a second label beside every so many-th."""
+    single = crowd(labels, num_classes, accuracies, votes=votes, seed=seed)
+    rng = np.random.default_rng(seed)
+    more = np.flatnonzero(rng.random(len(single)) < also)
+    second = (single.label[more] + rng.integers(1, num_classes, len(more))) % num_classes
+    return Answers(
+        np.append(single.example, single.example[more]),
+        np.append(single.annotator, single.annotator[more]),
+        np.append(single.label, second),
+        num_examples=len(labels),
+        num_classes=num_classes,
+    )
+
+
+def test_an_answer_of_several_labels_says_that_the_label_is_one_of_them():
+    said = Answers([0, 0, 1, 1, 1], [0, 0, 0, 1, 1], [0, 1, 1, 1, 2], 2, 3)
+    sure = np.array([np.eye(3), np.eye(3)]) * 0.98 + 0.01
+    likelihood = np.exp(said.log_likelihood(sure))
+    np.testing.assert_allclose(likelihood[0], [1.0, 1.0, 0.02])
+    np.testing.assert_allclose(likelihood[1], [0.01 * 0.02, 0.99 * 1.0, 0.01 * 1.0])
+    # Counts of many people's answers are many answers, and no doubt of one person.
+    assert not len(answers.from_counts([[3, 1], [0, 2]])._undecided)
+
+
+def test_the_habits_of_the_undecided_are_the_textbooks():
+    labels = np.random.default_rng(1).integers(3, size=60)
+    said = undecided(labels, 3, [0.9, 0.7, 0.5, 0.4], votes=3, also=0.4)
+    habits = answers.Habits(accuracy=20, classes=5)
+    found, _ = said.dawid_skene(iterations=3, habits=habits)
+    people = sorted(set(zip(said.example, said.annotator, strict=True)))
+    sets = [said.label[(said.example == e) & (said.annotator == w)] for e, w in people]
+    posterior, before = said.shares(), np.ones((4, 3, 3))
+    for _ in range(3):  # written out, a sum for each answer
+        counts = np.zeros((4, 3, 3))
+        for (example, who), names in zip(people, sets, strict=True):
+            for truth in range(3):
+                shares = before[who, truth, names] / before[who, truth, names].sum()
+                counts[who, truth, names] += posterior[example, truth] * shares
+        crowds = (sum(map(np.trace, counts)) + 8) / (counts.sum() + 10)
+        for own in counts:
+            accuracy = (np.trace(own) + 20 * crowds) / (own.sum() + 20)
+            own += 5 * np.where(np.eye(3) == 1, accuracy, (1 - accuracy) / 2)
+        before = counts / counts.sum(axis=2, keepdims=True)
+        logs = np.tile(np.log(posterior.sum(axis=0) + 1 / 3), (60, 1))
+        for (example, who), names in zip(people, sets, strict=True):
+            logs[example] += np.log(before[who][:, names].sum(axis=1))
+        posterior = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, posterior, atol=1e-10)
+
+
+def test_the_undecided_are_believed_better_than_by_counting():
+    labels = np.random.default_rng(1).integers(6, size=600)
+    said = undecided(labels, 6, np.linspace(0.4, 0.9, 15), votes=3, also=0.5)
+    recovered = (said.dawid_skene()[0].argmax(axis=1) == labels).mean()
+    assert recovered > (said.majority() == labels).mean() + 0.02
+    # A part of the examples has the answers of these examples whole.
+    assert len(said.take(np.arange(300))._undecided) == sum(said.example[said._undecided] < 300)
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)), max_size=30))
 def test_whatever_was_said_the_numbers_are_sound(rows):

@@ -32,6 +32,8 @@ _ACCURACY = (5.0, 20.0)
 _CLASSES = (5.0, 15.0, 50.0, 150.0)
 _FOLDS = 5
 _MOST_ROWS = 20_000
+# How often answers of several labels are divided anew where nothing was known of the annotators.
+_DIVISIONS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +211,8 @@ class Answers:
         Expectation maximization, by two sparse products in an iteration, finds the habits of the annotators
         with each class, and the labels that are probable under these habits. Few answers say little of an
         annotator's habits. So the habits are drawn to the annotator's accuracy, and the accuracy to the
-        accuracy of the crowd.
+        accuracy of the crowd. An answer of several labels says that the label is one of them: which of them
+        the annotator would have said alone is found together with the habits.
 
         Args:
             gold: The true label of each example where it is known, and -1 elsewhere [examples]; or `None`.
@@ -242,8 +245,9 @@ class Answers:
             )
             return posterior, self.confusion(posterior, habits)
         others = (self.shares() * (1.0 - judged)).sum(axis=0) + 1.0 / self.num_classes
+        confusion = None
         for _ in range(iterations):
-            confusion = self.confusion(posterior * judged, habits)
+            confusion = self._confusion(posterior * judged, habits, confusion)
             prior = np.log((posterior * judged).sum(axis=0) + others)
             before = posterior
             posterior = scipy.special.softmax(self.log_likelihood(confusion) + prior, axis=1)
@@ -259,9 +263,18 @@ class Answers:
             posterior: What the labels are believed to be [examples, classes].
             habits: As in `dawid_skene`.
         """
+        confusion = self._confusion(posterior, habits)
+        for _ in range(_DIVISIONS if len(self._undecided) else 0):
+            confusion = self._confusion(posterior, habits, confusion)
+        return confusion
+
+    def _confusion(self, posterior, habits, before=None):
+        """What `confusion` gives, where answers of several labels are divided by the habits `before`."""
         habits = habits or self.habits
         size = (len(self.annotators), self.num_classes, self.num_classes)
         counts = (self._given @ posterior).reshape(size).transpose(0, 2, 1)
+        if len(self._undecided):
+            counts = counts + self._counts_of_undecided(posterior, before)
         right, all_ = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))  # [annotators]
         crowd = (right.sum() + _SUPPOSED * _SUPPOSED_ANSWERS) / (all_.sum() + _SUPPOSED_ANSWERS)
         accuracy = (right + habits.accuracy * crowd) / (all_ + habits.accuracy)
@@ -306,15 +319,23 @@ class Answers:
             order = rng.permutation(self.num_examples)
             share = _MOST_ROWS / len(given)
             given = given[order[self.example[given]] < share * self.num_examples]
-        part = rng.permutation(len(given)) % _FOLDS
+        first, answer = np.arange(len(given)), np.arange(len(given))
+        if len(self._undecided):  # the labels of an answer are left out together
+            answer = self.example[given] * len(self.annotators) + self.annotator[given]
+            _, first, answer = np.unique(answer, return_index=True, return_inverse=True)
+        part = (rng.permutation(len(first)) % _FOLDS)[answer]
         total = 0.0
         for fold in range(_FOLDS):
             out = given[part == fold]
             rest = self._of_rows(given[part != fold])
             posterior, confusion = rest.dawid_skene(habits=habits, iterations=20, tolerance=1e-2)
             said = confusion[self.annotator[out], :, self.label[out]]  # [rows, true class]
-            total += np.log(np.sum(posterior[self.example[out]] * said, axis=1)).sum()
-        return total / max(len(given), 1)
+            likelihood = np.sum(posterior[self.example[out]] * said, axis=1)
+            if len(self._undecided):
+                likelihood = np.bincount(answer[part == fold], likelihood)
+                likelihood = likelihood[likelihood > 0]
+            total += np.log(likelihood).sum()
+        return total / max(len(first), 1)
 
     def _of_rows(self, rows):
         """Some of the answers, about the same examples."""
@@ -330,6 +351,9 @@ class Answers:
         size = (len(self.annotators) * self.num_classes, self.num_classes)
         said = confusion.transpose(0, 2, 1).reshape(size)  # [annotator and said class, true class]
         likelihood = self._given.T @ np.log(said)
+        if len(self._undecided):
+            answers, examples, _ = self._of_undecided
+            likelihood += examples @ np.log(answers @ self._said_by_undecided(confusion))
         if self.excludes.any():
             likelihood += self._ruled_out.T @ np.log1p(-np.minimum(said, 1 - LEAST_EVIDENCE))
         return likelihood
@@ -379,8 +403,54 @@ class Answers:
         return self.votes.sum(axis=1) + self.excluded.sum(axis=1) > 1.5
 
     @functools.cached_property
+    def _undecided(self):
+        """The rows of those answers that name several labels."""
+        given = np.flatnonzero(~self.excludes)
+        answer = self.example[given] * len(self.annotators) + self.annotator[given]
+        _, answer, size = np.unique(answer, return_inverse=True, return_counts=True)
+        size = size[answer]
+        # Other weights are counts, or a user's own.
+        return given[(size > 1) & np.isclose(self.weight[given] * size, 1.0)]
+
+    @functools.cached_property
+    def _of_undecided(self):
+        """Sparse [answers, rows], [examples, answers], [annotator and said class, rows]."""
+        rows = self._undecided
+        answer = self.example[rows] * len(self.annotators) + self.annotator[rows]
+        _, first, answer = np.unique(answer, return_index=True, return_inverse=True)
+        said = self.annotator[rows] * self.num_classes + self.label[rows]
+        places = (
+            (answer, np.arange(len(rows)), len(first)),
+            (self.example[rows[first]], np.arange(len(first)), self.num_examples),
+            (said, np.arange(len(rows)), len(self.annotators) * self.num_classes),
+        )
+        return tuple(
+            scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape=(size, len(row)))
+            for row, column, size in places
+        )
+
+    def _said_by_undecided(self, confusion):
+        """How probable each row of `_undecided` is alone [rows, true class]."""
+        rows = self._undecided
+        return confusion[self.annotator[rows], :, self.label[rows]]
+
+    def _counts_of_undecided(self, posterior, before):
+        """What is counted of answers of several labels [annotators, true class, said class]."""
+        answers, _, said_classes = self._of_undecided
+        rows = self._undecided
+        shares = self.weight[rows][:, None]
+        if before is not None:
+            said = self._said_by_undecided(before)
+            shares = said / (answers.T @ (answers @ said))
+        counts = said_classes @ (shares * posterior[self.example[rows]])
+        size = (len(self.annotators), self.num_classes, self.num_classes)
+        return counts.reshape(size).transpose(0, 2, 1)
+
+    @functools.cached_property
     def _given(self):
-        return self._rows(~self.excludes)
+        alone = ~self.excludes
+        alone[self._undecided] = False
+        return self._rows(alone)
 
     @functools.cached_property
     def _ruled_out(self):
