@@ -1,12 +1,15 @@
 """People's answers: what methods make of them, against majority and Dawid-Skene without a classifier.
 
     python benchmarks/crowd.py music digits yeast circa circa_two ambient cifar10n --folder FOLDER --seeds 5
+    python benchmarks/crowd.py fashion newsgroups --folder FOLDER --seeds 2
 
 `FOLDER` holds the public files in the folders `crowd/music` (Music Genre: Rodrigues, Pereira and
 Ribeiro, 2013), `crowd/circa` (Circa: Louis, Roth and Radlinski, 2020), `crowd/ambient` (AmbiEnt: Liu and
-others, 2023), `uci/yeast.data` and `human_labels/cifar10n.npz`; CIFAR-10's images come from TensorFlow
-Datasets. What is not there is skipped by name. Digits and Yeast have twelve made-up annotators, of an
-accuracy between 20 and 90 %, of whom five answer each example.
+others, 2023), `uci/yeast.data`, `20newsgroups` and `human_labels/cifar10n.npz`; the images of CIFAR-10 and
+Fashion-MNIST come from TensorFlow Datasets. What is not there is skipped by name. Digits and Yeast have
+twelve made-up annotators, of an accuracy between 20 and 90 %, of whom five answer each example. Parts of
+Fashion-MNIST and 20 Newsgroups have made-up crowds that nothing was chosen on: forty people err towards
+classes that look alike, at random, or say nearly the same of everything; three or two answer each example.
 
 The truth of Circa is what most of its five judges said: `circa_two` keeps the answers of two judges alone,
 so that the truth is more than the answers. The truth of AmbiEnt is the set of labels that the authors
@@ -97,6 +100,55 @@ def digits(folder):
 def yeast(folder):
     """Yeast, of the UCI repository."""
     return simulated(vt.datasets.load("yeast", folder / "uci"))
+
+
+def habitual(train, votes, people=40):
+    """A data set with answers of a made-up crowd that has habits."""
+    rng = np.random.default_rng(0)
+    labels, classes = train.labels, train.num_classes
+    centers = np.stack([train.features[labels == label].mean(axis=0) for label in range(classes)])
+    apart = np.linalg.norm(centers[:, None] - centers, axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    nearness = np.exp(-4 * apart / np.median(apart[np.isfinite(apart)]))
+    nearness /= nearness.sum(axis=1, keepdims=True)
+    random = (1 - np.eye(classes)) / (classes - 1)
+    says = []  # of each person: probabilities [true class, said class]
+    for who in range(people):
+        accuracy = rng.uniform(0.3, 0.95, classes)[:, None]
+        errors = nearness if who % 2 else random
+        habits = accuracy * np.eye(classes) + (1 - accuracy) * errors
+        if who % 10 == 0:  # the same of everything
+            habits = 0.1 * habits + 0.9 * np.eye(classes)[rng.integers(classes)]
+        says.append(habits)
+    who = np.stack([rng.permutation(people)[:votes] for _ in labels])
+    limits = np.array(says)[who, labels[:, None]].cumsum(axis=-1)  # [examples, votes, classes]
+    said = (rng.random(who.shape)[..., None] > limits).sum(axis=-1).clip(max=classes - 1)
+    rows = np.repeat(np.arange(len(train)), votes)
+    told = Answers(rows, who.ravel(), said.ravel(), len(train), classes, annotators=range(people))
+    return vt.PartialLabelDataset.from_answers(
+        train.features, told, labels=labels, class_names=train.class_names
+    )
+
+
+def fashion(folder):
+    """3,000 images of Fashion-MNIST, with three answers each of a crowd with habits."""
+    train, test = (
+        dataclasses.replace(part, features=part.features.reshape(len(part), -1) / np.float32(255))
+        for part in vt.datasets.load("fashion_mnist")
+    )
+    train, test = train.take(slice(3_000)).standardized(test)
+    return Crowd(habitual(train, votes=3), test)
+
+
+def newsgroups(folder):
+    """4,000 texts of 20 Newsgroups, with two answers each of a crowd with habits."""
+    texts = vt.datasets.load("20newsgroups", folder / "20newsgroups")
+    some = np.random.default_rng(0).permutation(len(texts))[:5_000]
+    some_texts = tuple(texts.texts[row] for row in some)
+    texts = dataclasses.replace(texts, texts=some_texts, labels=texts.labels[some], dimension=100)
+    train, test = texts.split(0.2, seed=0)
+    train, test = train.standardized(test)
+    return Crowd(habitual(train, votes=2), test, epochs=30)
 
 
 def texts(documents, answers, classes, truth, **options):
@@ -229,7 +281,8 @@ def _of_unit_contrast(patches):
     return patches / np.sqrt(patches.var(axis=-1, keepdims=True) + 10)
 
 
-DATA = {each.__name__: each for each in (music, digits, yeast, circa, circa_two, ambient, cifar10n)}
+READERS = (music, digits, yeast, circa, circa_two, ambient, cifar10n, fashion, newsgroups)
+DATA = {each.__name__: each for each in READERS}
 
 # -- methods ------------------------------------------------------------------------------------
 

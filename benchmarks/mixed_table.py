@@ -7,6 +7,7 @@ measures each part in a process of its own, in seconds by the clock and of the p
 
 import argparse
 import json
+import os
 import pathlib
 import resource
 import subprocess
@@ -87,13 +88,13 @@ def main():
         path = pathlib.Path(folder, "mixed.csv")
         write(path, options.rows)
         print(f"{options.rows} rows, 50 columns, {path.stat().st_size / 2**20:.0f} MB")
-        found = {}
+        found, load = {}, round(os.getloadavg()[0], 1)
         for part in ("pandas", "valen_tf"):
             command = [sys.executable, __file__, "--part", part, "--path", str(path)]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             found[part] = json.loads(output.splitlines()[-1])
     if options.json:
-        record = {"rows": options.rows, **found}
+        record = {"rows": options.rows, "load_average": load, **found}
         pathlib.Path(options.json).write_text(json.dumps(record) + "\n")
     print(f"{'':24} {'clock':>8} {'processor':>11}")
     for part in found.values():

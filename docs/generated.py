@@ -641,7 +641,8 @@ def mixed_table():
         [name, f"{clock:.2f}", f"{processor:.2f}"] for name, (clock, processor) in parts.items()
     ]
     peak = f"{record['valen_tf']['peak'] / 2**20:.2f} GB"
-    header = [f"{record['rows']:,} rows, 50 columns; peak {peak}", "clock, s", "processor, s"]
+    what = f"{record['rows']:,} rows, 50 columns; peak {peak}; machine's load {record['load_average']}"
+    header = [what, "clock, s", "processor, s"]
     return _table(header, rows)
 
 
