@@ -592,17 +592,32 @@ def prediction_sets():
 
 
 def crowd():
-    """Accuracy and recovered labels of each method on people's answers."""
-    rows = []
+    """The accuracy of a network that was trained on people's answers, by what is made of the answers."""
+    return _crowd("accuracies")
+
+
+def crowd_recovered():
+    """The share of the training labels that each way to read people's answers recovers."""
+    return _crowd("recovered")
+
+
+def _crowd(figure):
+    cells, ways = {}, []
     for run in _lines("crowd.jsonl"):
-        shown = (_spread(run[name]) for name in ("accuracies", "recovered"))
-        rows.append([run["data"], run["row"], *shown, len(run["accuracies"])])
-    return _table(["data", "trained on", "accuracy, %", "labels recovered, %", "seeds"], rows)
+        cells.setdefault(run["data"], {})[run["row"]] = run[figure]
+        ways += [run["row"]] if run["row"] not in ways else []
+    if figure == "recovered":
+        ways.remove("the truth")
+    rows = []
+    for data, by_way in cells.items():
+        shown = [_spread(by_way[way]) if way in by_way else "" for way in ways]
+        rows.append([data, *shown, max(map(len, by_way.values()))])
+    return _table(["%", *ways, "seeds"], rows)
 
 
 def _spread(values):
-    """Mean and deviation, where there are several."""
-    if len(values) == 1:
+    """Mean and deviation, where there are several that differ."""
+    if len(set(values)) == 1:
         return f"{values[0]:.2f}"
     return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
 
@@ -641,7 +656,9 @@ def mixed_table():
         [name, f"{clock:.2f}", f"{processor:.2f}"] for name, (clock, processor) in parts.items()
     ]
     peak = f"{record['valen_tf']['peak'] / 2**20:.2f} GB"
-    what = f"{record['rows']:,} rows, 50 columns; peak {peak}; machine's load {record['load_average']}"
+    what = (
+        f"{record['rows']:,} rows, 50 columns; peak {peak}; machine's load {record['load_average']}"
+    )
     header = [what, "clock, s", "processor, s"]
     return _table(header, rows)
 
@@ -732,6 +749,7 @@ TABLES = {
     "prediction_sets": prediction_sets,
     "choice_of_methods": choice_of_methods,
     "crowd": crowd,
+    "crowd_recovered": crowd_recovered,
     "missing_truth": missing_truth,
     "mixed_table": mixed_table,
     "graph_weights": graph_weights,
