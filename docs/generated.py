@@ -602,12 +602,14 @@ def crowd_recovered():
 
 
 def _crowd(figure):
-    cells, ways = {}, []
+    cells = {}
     for run in _lines("crowd.jsonl"):
         cells.setdefault(run["data"], {})[run["row"]] = run[figure]
-        ways += [run["row"]] if run["row"] not in ways else []
-    if figure == "recovered":
-        ways.remove("the truth")
+    # In the order of the data set that has most of them.
+    by_number = sorted(cells.values(), key=len, reverse=True)
+    ways = list(dict.fromkeys(way for by_way in by_number for way in by_way))
+    if figure == "recovered":  # which the truth does not have to be
+        ways = [way for way in ways if way != "the truth"]
     rows = []
     for data, by_way in cells.items():
         shown = [_spread(by_way[way]) if way in by_way else "" for way in ways]
@@ -656,9 +658,9 @@ def mixed_table():
         [name, f"{clock:.2f}", f"{processor:.2f}"] for name, (clock, processor) in parts.items()
     ]
     peak = f"{record['valen_tf']['peak'] / 2**20:.2f} GB"
-    what = (
-        f"{record['rows']:,} rows, 50 columns; peak {peak}; machine's load {record['load_average']}"
-    )
+    what = f"{record['rows']:,} rows, 50 columns; peak {peak}"
+    if "load_average" in record:
+        what += f"; machine's load {record['load_average']}"
     header = [what, "clock, s", "processor, s"]
     return _table(header, rows)
 
