@@ -613,7 +613,8 @@ def _crowd(figure):
     rows = []
     for data, by_way in cells.items():
         shown = [_spread(by_way[way]) if way in by_way else "" for way in ways]
-        rows.append([data, *shown, max(map(len, by_way.values()))])
+        seeds = sorted({len(values) for values in by_way.values()})
+        rows.append([data, *shown, " or ".join(map(str, seeds))])
     return _table(["%", *ways, "seeds"], rows)
 
 
