@@ -89,7 +89,7 @@ REFERENCE = {
     "reports": ["valen_tf.reports"],
     "export": ["valen_tf.export"],
     "runs": ["valen_tf.runs", "valen_tf.runs.config"],
-    "losses": ["valen_tf.losses", "valen_tf.dirichlet"],
+    "losses": ["valen_tf.losses", "valen_tf.dirichlet", "valen_tf.model.gammas"],
     "graph": ["valen_tf.graph.neighbors", "valen_tf.graph.convolution"],
     "papers": [
         "valen_tf.papers.valen2021.reproduce",
