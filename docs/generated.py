@@ -421,6 +421,17 @@ def baseline_cost():
     return _table(header, rows)
 
 
+def half_precision():
+    """How many times as fast a network trains that computes in bfloat16."""
+    record = json.loads((MEASURED / "epoch_cost_bfloat16.json").read_text())
+    rows = [
+        [name.removesuffix("_policy_gain"), gain, record[name.replace("_gain", "_cpu_gain")]]
+        for name, gain in record.items()
+        if name.endswith("_policy_gain")
+    ]
+    return _table(["training", "times as fast", "by processor time"], rows)
+
+
 SCALE = {
     "examples": "examples",
     "supervised_epoch_seconds": "supervised, s",
@@ -733,6 +744,7 @@ TABLES = {
     "crowd": crowd,
     "missing_truth": missing_truth,
     "mixed_table": mixed_table,
+    "half_precision": half_precision,
     "graph_weights": graph_weights,
     "corrections": corrections,
     "fit_weights": fit_weights,

@@ -55,6 +55,7 @@ class LabelEnhancement(PartialLabelModel):
     """
 
     rules = checks.rules(PartialLabelModel.rules, num_neighbors=checks.COUNT)
+    runs_on_xla = False  # neither sparse products nor ragged gathers do
     # Part of the epochs at whose end the learning rates of the default optimizers fall to zero.
     default_cooldown = 0.0
 
