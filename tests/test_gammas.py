@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from conftest import blobs, compiled, schedule
 from scipy import special, stats
 
 import valen_tf as vt
-from tests.conftest import blobs, compiled, schedule
+from valen_tf import dirichlet
 from valen_tf.model import gammas
 
 DRAWS = 50_000
@@ -68,6 +69,18 @@ def test_draws_of_extreme_shapes_are_finite():
 def test_without_a_rejected_draw_nothing_is_drawn_again():
     log_draws = gammas.log_draws(tf.constant([[900.0]]), seed=tf.constant([1, 1]))
     assert log_draws.shape == (1, 1) and np.isfinite(log_draws).all()
+
+
+def test_an_examples_draw_does_not_depend_on_its_place_in_the_batch():
+    concentration = tf.constant([[1.0, 2.0], [3.0, 4.0], [0.1, 0.02]])
+    order = [2, 0, 1]
+    there, back = (
+        dirichlet.log_sample_of(
+            tf.gather([7, 5, 9], rows), tf.gather(concentration, rows), seed=[0, 1], vectorized=True
+        )
+        for rows in ([0, 1, 2], order)
+    )
+    np.testing.assert_array_equal(there.numpy()[order], back)
 
 
 def test_the_sampler_depends_on_the_number_of_classes_and_can_be_chosen():
