@@ -89,7 +89,7 @@ REFERENCE = {
     "reports": ["valen_tf.reports"],
     "export": ["valen_tf.export"],
     "runs": ["valen_tf.runs", "valen_tf.runs.config"],
-    "losses": ["valen_tf.losses", "valen_tf.dirichlet"],
+    "losses": ["valen_tf.losses", "valen_tf.dirichlet", "valen_tf.model.gammas"],
     "graph": ["valen_tf.graph.neighbors", "valen_tf.graph.convolution"],
     "papers": [
         "valen_tf.papers.valen2021.reproduce",
@@ -419,6 +419,17 @@ def baseline_cost():
                 rows.append([f"`{method}`", place, value, cpu, record.get("load_average", "")])
     header = ["method", "network and data", "time", "processor time", "machine's load"]
     return _table(header, rows)
+
+
+def half_precision():
+    """How many times as fast a network trains that computes in bfloat16."""
+    record = json.loads((MEASURED / "epoch_cost_bfloat16.json").read_text())
+    rows = [
+        [name.removesuffix("_policy_gain"), gain, record[name.replace("_gain", "_cpu_gain")]]
+        for name, gain in record.items()
+        if name.endswith("_policy_gain")
+    ]
+    return _table(["training", "times as fast", "by processor time"], rows)
 
 
 SCALE = {
@@ -756,6 +767,7 @@ TABLES = {
     "crowd": crowd,
     "missing_truth": missing_truth,
     "mixed_table": mixed_table,
+    "half_precision": half_precision,
     "graph_weights": graph_weights,
     "corrections": corrections,
     "fit_weights": fit_weights,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbors by
+MANY_CLASSES = 50  # above, label distributions are drawn by `valen_tf.model.gammas`
+SAMPLERS = ("tensorflow", "vectorized")
 
 
 LAMBDA_AND_EPSILON = {
@@ -53,6 +55,7 @@ class LabelEnhancement(PartialLabelModel):
     """
 
     rules = checks.rules(PartialLabelModel.rules, num_neighbors=checks.COUNT)
+    runs_on_xla = False  # neither sparse products nor ragged gathers do
     # Part of the epochs at whose end the learning rates of the default optimizers fall to zero.
     default_cooldown = 0.0
 
@@ -303,6 +306,9 @@ class Valen(LabelEnhancement):
         num_components: Of a wider embedding the encoder sees this many principal components; `None` for
             the embedding as it is.
         hidden_units: Width of the encoder's and the decoder's hidden layers.
+        sampler: What draws the label distributions: `"tensorflow"`, its generator, or `"vectorized"`,
+            `valen_tf.model.gammas`, which draws other numbers and is several times as fast; by default the
+            first up to 50 classes, the second above.
         coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
             `"estimate"`.
         seed: Seed of everything random in training.
@@ -346,6 +352,7 @@ class Valen(LabelEnhancement):
         trust_steps=checks.COUNT,
         num_components=checks.optional(checks.COUNT),
         hidden_units=checks.WIDTH,
+        sampler=checks.optional(checks.one_of(*SAMPLERS)),
     )
 
     @checks.checked(former={"num_neighbours": "num_neighbors"})
@@ -364,6 +371,7 @@ class Valen(LabelEnhancement):
         num_neighbors: int = 10,
         num_components: int | None = 128,
         hidden_units: int = 64,
+        sampler: str | None = None,
         coverage: float | str = 1.0,
         seed: int = 0,
         name: str | None = None,
@@ -385,6 +393,9 @@ class Valen(LabelEnhancement):
         self.trust_steps = trust_steps
         self.num_components = num_components
         self.hidden_units = hidden_units
+        self.sampler = sampler
+        chosen = sampler or SAMPLERS[self.num_classes > MANY_CLASSES]
+        self.draws_vectorized = chosen == "vectorized"
 
         self._concentration = tf.function(
             lambda index: self.posterior(index)[0],
@@ -441,7 +452,11 @@ class Valen(LabelEnhancement):
         expected_log = dirichlet.expected_log(concentration)
         divergence = dirichlet.kl(concentration, prior)
         step = (self.seed, self.optimizer.iterations)
-        distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
+        distribution = tf.exp(
+            dirichlet.log_sample_of(
+                index, concentration, seed=step, vectorized=self.draws_vectorized
+            )
+        )
         own = self.read("confidence", index)
         target = tf.stop_gradient(self.pooled(own, losses.restrict(mean, candidates), share))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
