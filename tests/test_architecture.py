@@ -71,7 +71,8 @@ FLOORS = """
     tuning
     papers
     papers.valen2021
-    cli.data_sets cli.label_report cli.terminal cli.completion
+    cli.terminal cli.completion
+    cli.data_sets cli.label_report
     cli.main
     cli
     cli.__main__

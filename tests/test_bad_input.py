@@ -105,7 +105,7 @@ def test_a_file_may_be_called_anything(name):
 
 
 def test_what_is_not_expected_is_one_line_and_can_be_traced(monkeypatch, capsys):
-    monkeypatch.setattr(runs, "check_finished", lambda *_: {}["a key\nof two lines"])
+    monkeypatch.setattr(runs, "evaluate", lambda *_, **__: {}["a key\nof two lines"])
     assert cli.main(["evaluate", "nowhere"]) == 1
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "VALEN_TF_DEBUG=1" in message and "KeyError" in message
