@@ -217,7 +217,7 @@ texts = st.one_of(
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(content=st.one_of(texts, st.binary(max_size=200)))
 def test_any_bytes_give_a_data_set_or_a_value_error(content, tmp_path):
@@ -230,7 +230,7 @@ def test_any_bytes_give_a_data_set_or_a_value_error(content, tmp_path):
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     content=st.one_of(
@@ -246,7 +246,7 @@ def test_any_bytes_give_a_config_or_an_error_of_ours(content, tmp_path):
         assert "any.yaml" in str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=40))
 def test_any_text_as_an_override_gives_a_config_or_an_error_of_ours(text):
     for override in (text, f"training.epochs={text}", f"settings={text}", f"{text}=1"):
