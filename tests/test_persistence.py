@@ -219,7 +219,7 @@ def command(folder):
         "train",
         "training.epochs=30",
         "network.hidden_units=[16]",
-        "data.examples=400",
+        "data.examples=500",
         "training.warm_up_epochs=3",
         "training.rebuild_every=4",
         "data.corruption=uniform",
@@ -243,7 +243,7 @@ def test_a_run_killed_by_sigkill_continues_to_the_same_numbers(tmp_path):
         while not state.exists() and killed.poll() is None:
             assert time.monotonic() < deadline, "the run did not save its state"
             time.sleep(0.02)
-        time.sleep(0.3)
+        time.sleep(0.1)
         killed.send_signal(signal.SIGKILL)
         assert killed.wait() == -signal.SIGKILL
         assert not (tmp_path / "killed" / "summary.json").exists()
