@@ -540,13 +540,35 @@ def earlier_targets():
     return _table(["target", "", *EPOCHS, "labels recovered"], rows)
 
 
+def _first_trial(table, data, method):
+    """The record of a method's first trial."""
+    lines = (ROOT / "results" / "records" / f"{table}.jsonl").read_text().splitlines()
+    wanted = (data, method, 0)
+    (run,) = [
+        run
+        for run in map(json.loads, lines)
+        if (run["data"], run["method"], run["trial"]) == wanted
+    ]
+    return run
+
+
+def low_trust():
+    """20 Newsgroups with instance-dependent sets, first fold, under both targets."""
+    mixture = [run for run in _lines("earlier_defaults.jsonl") if run["data"] == "20newsgroups"]
+    product = _first_trial("table3", "20newsgroups", "valen")
+    rows = [
+        [name, *_course(run, "accuracy", _percent), _percent(run["recovered"])]
+        for name, run in [*(("mixture", run) for run in mixture), ("product", product)]
+    ]
+    ablation = _first_trial("table3", "20newsgroups", "proden")
+    courses = [*([""] * (len(EPOCHS) - 1)), _percent(ablation["accuracy"])]
+    rows.append(["without label enhancement", *courses, _percent(ablation["recovered"])])
+    return _table(["target", *EPOCHS, "labels recovered"], rows)
+
+
 def whole_schedule():
     """VALEN on Kuzushiji-MNIST over the paper's whole schedule."""
-    lines = (ROOT / "results" / "records" / "table1.jsonl").read_text().splitlines()
-    runs = [json.loads(line) for line in lines]
-    (run,) = [
-        run for run in runs if (run["data"], run["method"], run["trial"]) == ("kmnist", "valen", 0)
-    ]
+    run = _first_trial("table1", "kmnist", "valen")
     rows = [
         ["accuracy, %", *_course(run, "accuracy", _percent)],
         ["loss", *_course(run, "loss", "{:.3f}".format)],

@@ -443,8 +443,7 @@ class Valen(LabelEnhancement):
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
         own = self.read("confidence", index)
-        pooled = (1.0 - share) * own + share * losses.restrict(mean, candidates)
-        target = tf.stop_gradient(pooled)
+        target = tf.stop_gradient(self.pooled(own, losses.restrict(mean, candidates), share))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
@@ -478,8 +477,7 @@ class Valen(LabelEnhancement):
         """How much of the classifier's target is the posterior's opinion, by the trust in the neighbors.
 
         The rest is the opinion that the classifier had when it last saw the example, as in the warm-up. An
-        opinion that follows every step would agree with whatever has just been learned. A mixture is as
-        unsure as the opinions are apart, so that no opinion makes the other surer than the evidence does.
+        opinion that follows every step would agree with whatever has just been learned.
 
         In the long run a constant share has the last word. Where the graph is evidence of its own and the
         better judge, the posterior's share stays. Where the classifier is the better judge, or the graph
@@ -491,6 +489,18 @@ class Valen(LabelEnhancement):
         steps = tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
         share = trust / (1.0 + steps / self.trust_steps)
         return tf.where(trust < 0.5, share, trust) if self.embedding_is_fixed else share
+
+    def pooled(self, own: tf.Tensor, inferred: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+        """The classifier's target, of its own opinion and the posterior's, [batch, classes].
+
+        A mixture is as unsure as the opinions are apart, so that no opinion makes the other surer than the
+        evidence does. But a mixture takes a part of its surety from every label, also where the classifier
+        is the better judge. There the opinions' product is the target: neighbors that know less decide
+        what the classifier leaves undecided.
+        """
+        mixture = (1.0 - share) * own + share * inferred
+        product = losses.product(own, inferred, share)
+        return tf.where(self.memory.tables["trust"] < 0.5, product, mixture)
 
     def warm_up_terms(self, logits: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
         """The minimal loss, without the examples that are withheld from it."""
