@@ -748,6 +748,7 @@ TABLES = {
     "edges": edges,
     "drift": drift,
     "earlier_targets": earlier_targets,
+    "low_trust": low_trust,
     "whole_schedule": whole_schedule,
     "label_report": label_report,
     "prediction_sets": prediction_sets,
