@@ -613,10 +613,9 @@ def test_a_killed_grid_and_two_processes_at_once_end_with_the_same_records(made_
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert len(numbers(tmp_path / "two")) < 4
-    other = start(*command(tmp_path / "two", made_up_file))
-    assert cli.main(command(tmp_path / "two", made_up_file, "--jobs", "2")[3:]) == 0
-    assert other.wait(timeout=400) == 0
-    assert cli.main(command(tmp_path / "one", made_up_file)[3:]) == 0
+    both = [start(*command(tmp_path / "two", made_up_file)) for _ in range(2)]
+    assert [process.wait(timeout=400) for process in both] == [0, 0]
+    assert cli.main(command(tmp_path / "one", made_up_file, "--jobs", "2")[3:]) == 0
     assert len(numbers(tmp_path / "one")) == 4
     assert numbers(tmp_path / "two") == numbers(tmp_path / "one")
 
