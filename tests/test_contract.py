@@ -111,7 +111,7 @@ def test_a_batch_of_one_trains(method):
         (vt.baselines.Proden, keras.optimizers.SGD, 1e-2),
         (vt.baselines.RC, keras.optimizers.Adam, 1e-3),
         (vt.baselines.CC, keras.optimizers.Adam, 1e-3),
-        (vt.baselines.GA, keras.optimizers.Adam, 5e-5),
+        (vt.baselines.GA, keras.optimizers.SGD, 1e-2),  # as the VALEN paper ran it
         (vt.baselines.D2CNN, keras.optimizers.SGD, 1e-2),
         (vt.baselines.SoftmaxCLPL, keras.optimizers.SGD, 1e-2),
         (vt.baselines.ValenAuthors, keras.optimizers.SGD, 1e-2),

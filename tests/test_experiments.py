@@ -22,6 +22,7 @@ from valen_tf.model.estimator import CandidateClassifier
 from valen_tf.papers.valen2021 import paper
 from valen_tf.runs import Config, prepare, read_config
 from valen_tf.runs.config import config_from, effective
+from valen_tf.runs.running import open_run
 
 ROOT = pathlib.Path(vt.__file__).parents[1]
 QUICK = ["training.epochs=5", "training.warm_up_epochs=2", "network.hidden_units=[16]"]
@@ -389,13 +390,15 @@ def test_a_classical_method_runs_from_the_same_command(
 
 
 def test_a_model_that_could_execute_code_is_not_opened(tmp_path, capsys):
-    (tmp_path / "config.yaml").write_text("method: plknn\n")
+    (tmp_path / "config.yaml").write_text("method: plknn\nseed: 0\n")
     (tmp_path / "model.joblib").write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
     assert cli.main(["predict", str(tmp_path)]) == 2
     assert "can execute code when it is opened" in capsys.readouterr().err
     np.savez(tmp_path / "model.npz", method=np.array([object()]))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        open_run(tmp_path)
     assert cli.main(["predict", str(tmp_path)]) == 2
-    assert "allow_pickle=False" in capsys.readouterr().err
+    assert "There is no" in (message := capsys.readouterr().err) and "makes it anew" in message
 
 
 def test_every_named_method_is_a_model_and_named_in_the_help(capsys):

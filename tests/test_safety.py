@@ -62,7 +62,7 @@ def folder(tmp_path, monkeypatch):
 def run_folder(folder, **config):
     """What a run leaves beside its model."""
     folder.mkdir(exist_ok=True)
-    values = {"data": {"name": "digits"}, "network": {"name": "linear"}, **config}
+    values = {"data": {"name": "digits"}, "network": {"name": "linear"}, "seed": 0, **config}
     (folder / "config.yaml").write_text(yaml.safe_dump(values))
     schema = {"class_names": CLASSES, "feature_shape": [3], "feature_columns": None}
     (folder / "schema.json").write_text(json.dumps(schema))

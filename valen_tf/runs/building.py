@@ -248,11 +248,6 @@ def open_model(folder: pathlib.Path | str) -> PartialLabelModel | Estimator:
             raise broken(path, _ANEW.format(path=path), error) from error
     if (folder / "model.npz").exists():
         return Estimator.load(folder / "model.npz")
-    if (folder / "model.joblib").exists():
-        raise ValueError(
-            f"{folder} holds a model.joblib of an earlier version. Such a file can execute code when it is "
-            "opened, so it is not: delete the folder, and train again by its config.yaml."
-        )
     raise FileNotFoundError(
         f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
     )

@@ -95,10 +95,16 @@ def check_finished(folder: pathlib.Path | str) -> None:
     """
     folder = pathlib.Path(folder)
     check_folder(folder)
-    if not has_model(folder) and not (folder / "model.joblib").exists():
-        raise FileNotFoundError(
-            f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
+    if has_model(folder):
+        return
+    if (folder / "model.joblib").exists():
+        raise ValueError(
+            f"{folder} holds a model.joblib of an earlier version. Such a file can execute code when it is "
+            "opened, so it is not: delete the folder, and train again by its config.yaml."
         )
+    raise FileNotFoundError(
+        f"{folder} is not a finished run: there is no model in it. Run `valen-tf train` first."
+    )
 
 
 def delete(folder: pathlib.Path | str) -> None:
@@ -478,7 +484,10 @@ def read_schema(folder: pathlib.Path | str) -> dict:
     """What a run knows of its data's form."""
     path = folder / "schema.json"
     keys = ("class_names", "feature_shape", "feature_columns")
-    advice = f"delete {path}; the `valen-tf train` of this run makes it anew."
+    again = "the `valen-tf train` of this run makes it anew."
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {path}; {again}")
+    advice = f"delete {path}; {again}"
     schema = read_json(path, advice, keys)
     if schema.get("columns") is not None:
         try:
