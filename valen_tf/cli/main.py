@@ -565,6 +565,7 @@ def _reproduce(options):
 
 
 def _results(options):
+    from valen_tf.data import locks
     from valen_tf.papers.valen2021 import records, results, summary
 
     terminal.load_tensorflow()  # the methods' defaults, from which records may depart
@@ -572,7 +573,9 @@ def _results(options):
         _say(f"{records.pack(options.records)} records in {options.records}")
     if options.summary:
         summary.renew(options.summary, records.read(options.records))
-    _say(f"The results are in {results.write(options.records, options.page, options.figures)}.")
+    with locks.claimed_file(options.page, "writing results"):
+        page = results.write(options.records, options.page, options.figures)
+    _say(f"The results are in {page}.")
 
 
 def _evaluate(options):
@@ -600,7 +603,10 @@ def _predict(options):
         prepare=functools.partial(_load_tensorflow, options),
     )
     if options.output:
-        _say(f"{len(frame)} predictions in {options.output}")
+        from valen_tf.data.files import is_stream
+
+        aside = sys.stderr if is_stream(options.output) else None  # where no prediction stands
+        _say(f"{len(frame)} predictions in {options.output}", aside)
     else:
         _say(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:

@@ -1,10 +1,9 @@
 """Texts of strangers, made harmless where spreadsheets and terminals would act on them."""
 
-import pathlib
 import re
 import unicodedata
 
-from valen_tf.data.files import write
+from valen_tf.data.files import write_alone
 
 # What makes a spreadsheet take a cell for a formula; apostrophes before it are those of `cell`.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -46,7 +45,7 @@ def write_csv(path, frame):
             column = frame.iloc[:, position]
             texts = [cell(value) if isinstance(value, str) else value for value in column]
             frame.isetitem(position, texts)
-    write(pathlib.Path(path), lambda scratch: frame.to_csv(scratch, index=False))
+    write_alone(path, lambda scratch: frame.to_csv(scratch, index=False))
 
 
 def printable(text):

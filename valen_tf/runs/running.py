@@ -269,7 +269,7 @@ def predict(
         coverage: Share of the true labels that prediction sets are to hold, or `None` for no sets. They
             and calibrated confidences come of the run's held-out part, without its true labels where it has
             candidate sets; for that part itself, each half of the other. `valen_tf.reports.calibrate` says
-            is assumed.
+            what is assumed.
         prepare: Called when folder and data are known to be good, before TensorFlow is needed.
 
     Returns:
@@ -278,6 +278,8 @@ def predict(
     """
     folder, config = _finished(folder)
     schema = read_schema(folder)
+    if output is not None:
+        require(not pathlib.Path(output).is_dir(), "`output` must be a file", output)
     if coverage is not None:
         PART("coverage", coverage)
     held_out = held_out_part(folder, config) if csv is None or coverage is not None else None
