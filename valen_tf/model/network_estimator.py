@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -245,6 +245,7 @@ def _candidates(y, num_examples):
         return values, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
     labels = column_or_1d(y, warn=True)
     require(len(labels) == num_examples, _LENGTHS, f"{num_examples} and {len(labels)} examples")
+    assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     classes, columns = np.unique(labels, return_inverse=True)
     return np.eye(len(classes), dtype=np.uint8)[columns], classes
