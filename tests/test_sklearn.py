@@ -78,6 +78,15 @@ def test_every_form_of_candidates_gives_the_same_classes(y):
     assert model.score(DATA.features, names[DATA.labels]) > 0.9
 
 
+def test_lists_of_labels_are_scored_as_well():
+    model = proden().fit(DATA.features, LISTS)
+    score = model.score(DATA.features, LISTS)
+    assert score == model.score(DATA.features, DATA.candidates) > 0.9
+    assert score == SCORERS[0](model, DATA.features, pandas.Series(LISTS))
+    with pytest.raises(ValueError, match="`y` must name classes that `fit` saw. Received: 'yak'"):
+        model.score(DATA.features, [["yak"], *LISTS[1:]])
+
+
 def test_valen_itself_fits_a_data_set_and_its_settings_reach_it():
     model = vt.ValenClassifier(**{**QUICK, "epochs": 3}, num_neighbors=5).fit(DATA)
     assert model.model_.has_graph and model.model_.num_neighbors == 5

@@ -1,11 +1,13 @@
 """The command line, `valen-tf`: train, evaluate, predict, export, tune, reproduce, and what helps."""
 
 import argparse
+import difflib
 import functools
 import importlib
 import itertools
 import json
 import os
+import re
 import sys
 import textwrap
 
@@ -88,9 +90,16 @@ class _Parser(argparse.ArgumentParser):
         from valen_tf.checks import shortened  # which imports NumPy
         from valen_tf.data.harmless import printable
 
-        self.exit(
-            2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n"
-        )
+        said = f"{printable(shortened(message, 300))}{_meant(message)}"
+        self.exit(2, f"{self.prog}: {said}; see `{self.prog} --help`\n")
+
+
+def _meant(message):
+    """A hint at the word that was meant, where argparse names the words that it knows."""
+    found = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message, re.DOTALL)
+    known = re.findall(r"[\w-]+", found[2]) if found else []
+    close = difflib.get_close_matches(found[1], known, n=1) if found else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _parsed(arguments):
