@@ -1,6 +1,6 @@
 """The whole campaign against this package: kills, processes at once, bad input, attacks.
 
-    python benchmarks/campaign.py [--injected 66 --random 66] [--parts kills processes input attacks]
+    python benchmarks/campaign.py [--injected 62 --random 62] [--parts kills processes input attacks]
 
 Printed is a row for each kind: how many were tried, and how many the package survived. A kill is survived
 if the same command then leads to the same result, to the bit (`kills.py`); a second process, if it is told
@@ -81,8 +81,8 @@ PARTS = {"kills": killed, "processes": at_once, "input": bad_input, "attacks": a
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--injected", type=int, default=66, help="kills at a write")
-    parser.add_argument("--random", type=int, default=66, help="kills at a random moment")
+    parser.add_argument("--injected", type=int, default=62, help="kills at a write")
+    parser.add_argument("--random", type=int, default=62, help="kills at a random moment")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
     started, tried_ever, lost = time.monotonic(), 0, 0
