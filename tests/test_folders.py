@@ -333,6 +333,23 @@ def test_columns_of_another_form_in_a_schema_are_named(key, value, run, animals)
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("class_names", [["ant"], "bee", "cat"]),
+        ("class_names", []),
+        ("feature_shape", ["3"]),
+        ("feature_shape", [-3]),
+        ("feature_columns", "wings"),
+    ],
+)
+def test_a_schema_of_another_form_is_named(key, value, run, animals):
+    schema = json.loads((run / "schema.json").read_text())
+    (run / "schema.json").write_text(json.dumps({**schema, key: value}))
+    with pytest.raises(ValueError, match="schema.json is empty, cut short or of another kind"):
+        runs.predict(run, animals)
+
+
+@pytest.mark.parametrize(
     ("name", "content"),
     [
         ("config.yaml", "a: &a [1]\nb: *a\nseed: 1"),

@@ -491,6 +491,10 @@ def read_schema(folder: pathlib.Path | str) -> dict:
         raise FileNotFoundError(f"There is no {path}; {again}")
     advice = f"delete {path}; {again}"
     schema = read_json(path, advice, keys)
+    names, shape, columns = (schema[key] for key in keys)
+    sizes = isinstance(shape, list) and all(isinstance(size, int) and size > 0 for size in shape)
+    if not (names and _are_texts(names) and sizes and (columns is None or _are_texts(columns))):
+        raise broken(path, advice, "names or sizes of another form")
     if schema.get("columns") is not None:
         try:
             read_pattern(schema)
@@ -518,6 +522,10 @@ def _read_history(path):
     if not all(isinstance(values, list) and _are_numbers(values) for values in history.values()):
         raise broken(path, advice, "values that are no numbers")
     return history
+
+
+def _are_texts(values):
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _are_numbers(values):
