@@ -347,6 +347,9 @@ def test_a_schema_of_another_form_is_named(key, value, run, animals):
     (run / "schema.json").write_text(json.dumps({**schema, key: value}))
     with pytest.raises(ValueError, match="schema.json is empty, cut short or of another kind"):
         runs.predict(run, animals)
+    (run / "schema.json").write_text(json.dumps({**schema, "class_names": ["ant", "bee"]}))
+    with pytest.raises(ValueError, match="schema.json must have a name for each class.*2 names, 3"):
+        runs.predict(run, animals)
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,9 @@ def predict(
     model = open_model(folder)
     probabilities = model.predict(features, verbose=0)
     names = schema["class_names"]
+    rule = f"{folder / 'schema.json'} must have a name for each class of the model"
+    classes = probabilities.shape[1]
+    require(len(names) == classes, rule, f"{len(names)} names, {classes} classes")
     frame = predictions.table(probabilities, names, rows=rows, known=known, top_k=top_k)
     if coverage is not None:
         _add_sets(frame, model, probabilities, held_out, csv is None, np.array(names), coverage)
