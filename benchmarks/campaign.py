@@ -1,6 +1,6 @@
 """The whole campaign against this package: kills, processes at once, bad input, attacks.
 
-    python benchmarks/campaign.py [--injected 66 --random 66] [--parts kills processes input attacks]
+    python benchmarks/campaign.py [--injected 62 --random 62] [--parts kills processes input attacks]
 
 Printed is a row for each kind: how many were tried, and how many the package survived. A kill is survived
 if the same command then leads to the same result, to the bit (`kills.py`); a second process, if it is told
@@ -12,12 +12,16 @@ import argparse
 import collections
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 import kills
+
+import valen_tf
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -77,18 +81,21 @@ PARTS = {"kills": killed, "processes": at_once, "input": bad_input, "attacks": a
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--injected", type=int, default=66, help="kills at a write")
-    parser.add_argument("--random", type=int, default=66, help="kills at a random moment")
+    parser.add_argument("--injected", type=int, default=62, help="kills at a write")
+    parser.add_argument("--random", type=int, default=62, help="kills at a random moment")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    lost = 0
+    started, tried_ever, lost = time.monotonic(), 0, 0
+    print(f"valen_tf {valen_tf.__version__}, Python {platform.python_version()}\n", flush=True)
     for part in options.parts:
         tried_all = survived_all = 0
         for kind, tried, survived in PARTS[part](options):
             print(f"{kind:70}{tried:6}{survived:9}", flush=True)
             tried_all, survived_all = tried_all + tried, survived_all + survived
         print(f"{part.upper():70}{tried_all:6}{survived_all:9}\n", flush=True)
-        lost += tried_all - survived_all
+        tried_ever, lost = tried_ever + tried_all, lost + tried_all - survived_all
+    minutes = (time.monotonic() - started) / 60
+    print(f"{'ALL':70}{tried_ever:6}{tried_ever - lost:9}   in {minutes:.0f} minutes")
     return 1 if lost else 0
 
 

@@ -893,6 +893,10 @@ EXPORTS = {
     "a list as tag.json": _task(result={"from_name": ["a"]}),
     "no annotations.json": _task(annotations=None),
     "a number of annotations.json": _task(annotations=3),
+    "half a character as label.json": _task(result={"value": {"choices": ["\ud800"]}}),
+    "a list as item.json": _task(id=["a"]),
+    "a list as annotator.jsonl": b'{"_input_hash": 1, "label": "a", "answer": "accept"'
+    b', "_annotator_id": [1]}',
     "texts as annotations.json": _task(annotations=["cat"]),
     "a text as data.json": _task(data="x"),
     "a list as data.json": _task(data=[1]),

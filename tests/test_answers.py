@@ -320,6 +320,18 @@ def test_numbers_as_labels_are_in_the_order_of_numbers():
     assert names == ("1", "2", "10")
 
 
+def test_columns_of_categories_are_columns_of_answers_too():
+    """As Parquet and pandas give them where words come again."""
+    frame = pd.DataFrame({"task": ["p", "p", "q"], "who": list("xyx"), "said": ["b", "a|b", "a"]})
+    names = {"item": "task", "annotator": "who", "label": "said"}
+    expected, *_ = answers.from_long(frame, **names)
+    found, classes, items = answers.from_long(frame.astype("category"), **names)
+    np.testing.assert_array_equal(found.votes, expected.votes)
+    assert classes == ("a", "b") and list(items) == ["p", "q"] and found.annotators == ("x", "y")
+    wide = pd.DataFrame({"ann": ["cat", "dog"], "bob": ["dog", None]}, dtype="category")
+    assert answers.from_wide(wide)[0].sets().tolist() == [[1, 1], [0, 1]]
+
+
 def test_a_wide_table_has_gaps():
     wide = pd.DataFrame(
         {"ann": ["cat", None, "dog"], "bob": ["dog", None, None]}, index=list("abc")

@@ -535,3 +535,17 @@ def test_a_packed_file_that_is_cut_short_is_an_error(tmp_path):
     (tmp_path / "table.csv.gz").write_bytes(packed[: len(packed) // 2])
     with pytest.raises((ValueError, OSError, EOFError)):
         vt.PartialLabelDataset.from_csv(tmp_path / "table.csv.gz")
+
+
+def test_lists_in_a_column_are_told_by_its_name():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "sets": [["a"], ["a", "b"], ["b"]]})
+    several = frame.assign(truth=[["a"], ["a", "b"], ["b"]])
+    with pytest.raises(ValueError, match="'truth' must hold one label in every row.*in row 1"):
+        vt.PartialLabelDataset.from_table(several, candidates="sets", label="truth")
+    single = frame.assign(truth=[["a"], "b", ["b"]])
+    data = vt.PartialLabelDataset.from_table(single, candidates="sets", label="truth")
+    assert data.labels.tolist() == [0, 1, 1]
+    with pytest.raises(TypeError, match="Column 'key' must hold a number or a text in every row"):
+        vt.PartialLabelDataset.from_table(
+            frame.assign(key=[[1], [2], [3]]), candidates="sets", id="key"
+        )

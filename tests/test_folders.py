@@ -13,7 +13,7 @@ from conftest import blobs, compiled
 
 import valen_tf as vt
 from valen_tf import cli, runs, tuning
-from valen_tf.data import files, locks
+from valen_tf.data import files, harmless, locks
 
 NAMES = np.array(["ant", "bee", "cat"])
 
@@ -141,6 +141,50 @@ def test_other_commands_have_the_lock_too(command, tmp_path, capsys, monkeypatch
         pytest.raises(BlockingIOError, match="another process is exporting here"),
     ):
         vt.export.new_version(vt.networks.linear((4,), 3), tmp_path)
+
+
+def test_a_file_of_its_own_waits_and_is_tidied(tmp_path, monkeypatch):
+    """Such as the output of `predict`, which is in no run folder."""
+    left = tmp_path / f"out.{'0' * 32}.partial.csv"
+    left.touch()  # by a process that was killed
+    frame = pandas.DataFrame({"name": ["=1", "cat"]})
+    harmless.write_csv(tmp_path / "out.csv", frame)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    monkeypatch.setattr(files, "_WAIT", 0)
+    with (
+        locks.claimed_file(tmp_path / "out.csv", "writing"),
+        pytest.raises(BlockingIOError, match="out.csv is taken: another process is writing here"),
+    ):
+        harmless.write_csv(tmp_path / "out.csv", frame)
+    with locks.claimed(tmp_path, "training"):  # in a folder that this process has
+        harmless.write_csv(tmp_path / "out.csv", frame)
+
+
+def test_a_stream_is_written_to_and_not_replaced(tmp_path):
+    reading, writing = os.pipe()
+    path = pathlib.Path(f"/dev/fd/{writing}")
+    harmless.write_csv(path, pandas.DataFrame({"name": ["cat"]}))
+    assert os.read(reading, 100) == b"name\ncat\n" and files.is_stream("/dev/stdout")
+    os.close(reading)
+    os.close(writing)
+    with open(tmp_path / "all.txt", "w+b") as file:  # as after `>`
+        harmless.write_csv(f"/dev/fd/{file.fileno()}", pandas.DataFrame({"name": ["dog"]}))
+        file.write(b"end")
+        file.seek(0)
+        assert file.read() == b"name\ndog\nend"
+    assert not files.is_stream(tmp_path / "all.txt") and not files.is_stream(tmp_path / "none")
+
+
+def test_example_tables_are_written_again_where_they_are_the_same(tmp_path, capsys):
+    command = ["data", "example", str(tmp_path / "tables")]
+    assert cli.main(command) == 0
+    (tmp_path / "tables" / "digits.csv").unlink()  # as a kill leaves them
+    assert cli.main(command) == 0
+    assert len(list((tmp_path / "tables").iterdir())) == 3
+    (tmp_path / "tables" / "digits.csv").write_text("mine")
+    assert cli.main(command) == 2
+    assert "must not have other files of the examples' names" in capsys.readouterr().err
+    assert (tmp_path / "tables" / "digits.csv").read_text() == "mine"
 
 
 # -- what somebody did to the folder ------------------------------------------------------------
@@ -286,6 +330,26 @@ def test_columns_of_another_form_in_a_schema_are_named(key, value, run, animals)
         message = "schema.json is empty, cut short or of another kind .*: delete .*schema.json"
         with pytest.raises(ValueError, match=message):
             runs.predict(run, animals)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("class_names", [["ant"], "bee", "cat"]),
+        ("class_names", []),
+        ("feature_shape", ["3"]),
+        ("feature_shape", [-3]),
+        ("feature_columns", "wings"),
+    ],
+)
+def test_a_schema_of_another_form_is_named(key, value, run, animals):
+    schema = json.loads((run / "schema.json").read_text())
+    (run / "schema.json").write_text(json.dumps({**schema, key: value}))
+    with pytest.raises(ValueError, match="schema.json is empty, cut short or of another kind"):
+        runs.predict(run, animals)
+    (run / "schema.json").write_text(json.dumps({**schema, "class_names": ["ant", "bee"]}))
+    with pytest.raises(ValueError, match="schema.json must have a name for each class.*2 names, 3"):
+        runs.predict(run, animals)
 
 
 @pytest.mark.parametrize(

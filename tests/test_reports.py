@@ -15,6 +15,7 @@ import valen_tf as vt
 from valen_tf.cli.main import main
 from valen_tf.data.answers import Answers
 from valen_tf.data.corrections import corrected, read_corrections
+from valen_tf.data.harmless import printable
 from valen_tf.reports import agreement, opinions, page
 from valen_tf.reports.evidence import gather
 
@@ -157,6 +158,19 @@ def test_corrections_take_the_place_of_candidate_sets(tmp_path):
     changed = corrected(data, read_corrections(path))
     assert changed.candidates[2].tolist() == [0, 0, 1]  # row 12; row 3 is in another part
     assert (np.delete(changed.candidates, 2, 0) == np.delete(data.candidates, 2, 0)).all()
+
+
+def test_corrections_name_classes_as_the_page_shows_them(tmp_path):
+    names = [
+        "a\x1b[2J",
+        "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
+        "=c",
+    ]  # the second one is Persian
+    data = named(blobs(5), names)
+    path = tmp_path / "corrections.csv"
+    path.write_text(f"row,label\n1,a\\x1b[2J\n2,{names[1]}\n3,'=c\n", encoding="utf-8")
+    assert corrected(data, read_corrections(path)).candidates[1:4].tolist() == np.eye(3).tolist()
+    assert [printable(name) for name in names] == ["a\\x1b[2J", *names[1:]]
 
 
 def test_corrections_outweigh_the_answers_of_people():

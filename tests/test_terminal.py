@@ -252,6 +252,12 @@ def test_mistakes_are_answered_before_tensorflow(mistake, tmp_path, monkeypatch,
     assert not (tmp_path / "runs").exists() or not list(tmp_path.glob("runs/*/config.yaml"))
 
 
+def test_a_command_that_is_none_is_told_the_one_that_was_meant(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["trian"])
+    assert "did you mean 'train'?" in capsys.readouterr().err
+
+
 def test_tensorflow_waits_for_names_numbers_and_files_and_a_word(run, tmp_path):
     folder, _ = run
     (tmp_path / "a.csv").write_text("x,candidates\n1,a\n2,b\n3,a|b\n4,a\n5,b\n6,a|b\n")

@@ -255,7 +255,7 @@ class Resume(keras.callbacks.Callback):
         if not self.model.is_chief:
             return
         state = {"epochs": json.dumps(self.epochs), **training_state(self.model)}
-        files.write_arrays(self.path, state)
+        files.write_arrays(self.path, state, write=files.write_alone)
 
 
 class HeldOutScores(keras.callbacks.Callback):

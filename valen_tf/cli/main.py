@@ -1,11 +1,13 @@
 """The command line, `valen-tf`: train, evaluate, predict, export, tune, reproduce, and what helps."""
 
 import argparse
+import difflib
 import functools
 import importlib
 import itertools
 import json
 import os
+import re
 import sys
 import textwrap
 
@@ -88,9 +90,16 @@ class _Parser(argparse.ArgumentParser):
         from valen_tf.checks import shortened  # which imports NumPy
         from valen_tf.data.harmless import printable
 
-        self.exit(
-            2, f"{self.prog}: {printable(shortened(message, 300))}; see `{self.prog} --help`\n"
-        )
+        said = f"{printable(shortened(message, 300))}{_meant(message)}"
+        self.exit(2, f"{self.prog}: {said}; see `{self.prog} --help`\n")
+
+
+def _meant(message):
+    """A hint at the word that was meant, where argparse names the words that it knows."""
+    found = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)$", message, re.DOTALL)
+    known = re.findall(r"[\w-]+", found[2]) if found else []
+    close = difflib.get_close_matches(found[1], known, n=1) if found else []
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _parsed(arguments):
@@ -565,6 +574,7 @@ def _reproduce(options):
 
 
 def _results(options):
+    from valen_tf.data import locks
     from valen_tf.papers.valen2021 import records, results, summary
 
     terminal.load_tensorflow()  # the methods' defaults, from which records may depart
@@ -572,7 +582,9 @@ def _results(options):
         _say(f"{records.pack(options.records)} records in {options.records}")
     if options.summary:
         summary.renew(options.summary, records.read(options.records))
-    _say(f"The results are in {results.write(options.records, options.page, options.figures)}.")
+    with locks.claimed_file(options.page, "writing results"):
+        page = results.write(options.records, options.page, options.figures)
+    _say(f"The results are in {page}.")
 
 
 def _evaluate(options):
@@ -600,7 +612,10 @@ def _predict(options):
         prepare=functools.partial(_load_tensorflow, options),
     )
     if options.output:
-        _say(f"{len(frame)} predictions in {options.output}")
+        from valen_tf.data.files import is_stream
+
+        aside = sys.stderr if is_stream(options.output) else None  # where no prediction stands
+        _say(f"{len(frame)} predictions in {options.output}", aside)
     else:
         _say(frame.head(10).to_string(index=False, float_format="%.3f"))
         if len(frame) > 10:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import pathlib
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 MOST_BYTES = 2**30  # of what is in a zip: a few bytes can stand for more than the machine has
+_HALF = re.compile("[\ud800-\udfff]")
 _EXPORT = "an export in the tool's form, whole and in UTF-8"
 COLUMNS = {"item": "item", "annotator": "annotator", "label": "label", "excludes": "excludes"}
 
@@ -263,8 +265,8 @@ def _frame(answers, path, *options):
     with reading(path, _EXPORT):
         rows = [
             {
-                "item": item,
-                "annotator": "unknown" if annotator is None else str(annotator),
+                "item": _named(item, "an item"),
+                "annotator": "unknown" if annotator is None else str(_named(annotator, "a name")),
                 "label": _names(labels),
                 "excludes": _names(excludes),
                 **{f"data.{key}": value for key, value in data.items()},
@@ -272,16 +274,23 @@ def _frame(answers, path, *options):
             for item, annotator, labels, excludes, data in answers(path, *options)
             if labels or excludes
         ]
+        frame = pd.DataFrame(rows)
     require(len(rows) > 0, f"{path} must hold an answer", "none that was given and submitted")
-    return pd.DataFrame(rows)
+    return frame
 
 
 def _names(labels):
     """Labels as texts: ratings and rankings, in lists or dicts of their own, are none."""
-    known = [isinstance(label, (str, int, float)) for label in labels]
-    if not isinstance(labels, list) or not all(known):
+    if not isinstance(labels, list):
         raise ValueError(f"labels that are no list of names, {shortened(labels, 60)}")
-    return [str(label) for label in labels]
+    return [str(_named(label, "a label")) for label in labels]
+
+
+def _named(value, what):
+    """What names something: a text or a number. Half a character, which JSON can spell, is no text."""
+    if not isinstance(value, (str, int, float)) or _HALF.search(str(value)):
+        raise ValueError(f"{what} that is no name, {shortened(ascii(value), 60)}")
+    return value
 
 
 def _require_one(names, argument):

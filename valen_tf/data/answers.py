@@ -547,8 +547,10 @@ def from_long(
     for column, rules_out in ((label, False), (excludes, True)):
         if column is None:
             continue
-        names = frame[column].map(lambda cell: _names(cell, separator))
-        part = pd.DataFrame({"item": frame[item], "annotator": frame[annotator], "name": names})
+        # Not by `map`, which would make categories of lists where a column holds categories.
+        names = [_names(cell, separator) for cell in frame[column]]
+        part = pd.DataFrame({"item": frame[item], "annotator": frame[annotator]})
+        part["name"] = pd.Series(names, index=part.index, dtype=object)
         part = part.explode("name").dropna(subset="name").assign(excludes=rules_out)
         parts.append(part.drop_duplicates())
     rows = pd.concat(parts, ignore_index=True)

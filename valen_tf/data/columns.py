@@ -405,7 +405,8 @@ def ids_of(frame: pandas.DataFrame, names: Sequence[str]) -> pandas.DataFrame:
     """Columns that name the examples, as texts."""
     import pandas as pd
 
-    return pd.DataFrame({name: _texts(frame[name]) for name in names}, index=range(len(frame)))
+    texts = {name: _texts(frame[name], name) for name in names}
+    return pd.DataFrame(texts, index=range(len(frame)))
 
 
 def is_plain(made: Table) -> bool:
@@ -425,17 +426,21 @@ def canonical(values: Any, kind: str, name: str = "") -> pandas.Series:
         return pd.Series(numbers)
     if kind.startswith("date"):
         return pd.Series(_seconds(values, kind.partition(" ")[2] or "ymd"))
-    texts = _texts(values)
+    texts = _texts(values, name)
     return (
         pd.Series(pd.Categorical(texts)) if kind == "category" else pd.Series(texts, dtype=object)
     )
 
 
-def _texts(values):
+def _texts(values, name=""):
     """A column as texts; a whole number has no point, whatever gaps made of it."""
     import pandas as pd
 
-    codes, different = pd.factorize(values)
+    try:
+        codes, different = pd.factorize(values)
+    except TypeError:  # of lists and dicts
+        rule = f"Column {shortened(repr(name), 60)} must hold a number or a text in every row"
+        raise WrongType(f"{rule}. Received: a list, or several values of another kind") from None
     texts = [_text(value) for value in different]
     return np.array([*texts, ""], object)[codes]  # -1 stands for a gap
 

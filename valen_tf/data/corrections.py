@@ -9,7 +9,7 @@ import numpy as np
 
 from valen_tf.checks import check_file, require, require_rows
 from valen_tf.data import columns
-from valen_tf.data.harmless import from_cell
+from valen_tf.data.harmless import from_cell, printable
 
 if TYPE_CHECKING:
     import pathlib
@@ -62,6 +62,10 @@ def corrected(
         [[1, 1], [0, 1]]
     """
     names = list(dataset.class_names or map(str, range(dataset.num_classes)))
+    shown = {printable(name): name for name in names}  # on the page where labels are ticked
+    corrections = {
+        row: name if name in names else shown.get(name, name) for row, name in corrections.items()
+    }
     unknown = [name for name in corrections.values() if name not in names]
     rule = f"The labels of {where} must be classes of the data"
     require(not unknown, rule, repr(unknown[0]) if unknown else "")

@@ -4,6 +4,9 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
+import sys
+import tempfile
 import zipfile
 import zlib
 
@@ -31,6 +34,50 @@ def write(path, writer):
         sync(path.parent)  # the new name is on the disk as well
     finally:
         scratch.unlink(missing_ok=True)
+
+
+_WAIT = 60  # seconds, for another process that writes the same file
+_STREAMS = tuple(map(pathlib.Path, ("/dev", "/dev/fd", "/proc/self/fd")))
+
+
+def write_alone(path, writer):
+    """As `write`, of a file that need not be in a folder that this process has claimed.
+
+    Another process that writes the file is waited for, and what a kill left half written is removed. A
+    stream, such as /dev/stdout, is written to and not replaced.
+
+    Args:
+        path: The file.
+        writer: As of `write`.
+    """
+    path = pathlib.Path(path)
+    if locks.holds(path):
+        write(path, writer)
+    elif is_stream(path):
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = pathlib.Path(folder, path.name)
+            writer(scratch)
+            with open(scratch, "rb") as made, _stream(path) as stream:
+                shutil.copyfileobj(made, stream)
+    else:
+        with locks.claimed_file(path, "writing", wait=_WAIT):
+            write(path, writer)
+
+
+def is_stream(path):
+    """Whether a path is that of a pipe or a device, or names an open file of this process."""
+    path = pathlib.Path(path)
+    other = path.exists() and not path.is_file() and not path.is_dir()
+    return other or path.absolute().parent in _STREAMS
+
+
+def _stream(path):
+    """A stream, open for writing; one of this process's own goes on where it is."""
+    number = {"stdout": "1", "stderr": "2"}.get(path.name, path.name)
+    if path.absolute().parent in _STREAMS and number.isdigit():
+        sys.stdout.flush()
+        return os.fdopen(os.dup(int(number)), "wb")
+    return open(path, "ab")
 
 
 def sync(path):
@@ -66,8 +113,8 @@ def renew(page, begin, end, text):
     write(page, lambda scratch: scratch.write_text(renewed, encoding="utf-8"))
 
 
-def write_arrays(path, arrays):
-    """Writes arrays, a dict, in NumPy's format, whatever the ending of the path."""
+def write_arrays(path, arrays, write=write):
+    """Writes arrays, a dict, in NumPy's format, whatever the ending of the path, by `write` or its like."""
 
     def writer(scratch):
         with open(scratch, "wb") as file:

@@ -1,13 +1,13 @@
 """Texts of strangers, made harmless where spreadsheets and terminals would act on them."""
 
-import pathlib
 import re
 import unicodedata
 
-from valen_tf.data.files import write
+from valen_tf.data.files import write_alone
 
 # What makes a spreadsheet take a cell for a formula; apostrophes before it are those of `cell`.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_HARMLESS = "\n\u200c\u200d"  # the latter two, within words, say whether letters are joined
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -46,13 +46,14 @@ def write_csv(path, frame):
             column = frame.iloc[:, position]
             texts = [cell(value) if isinstance(value, str) else value for value in column]
             frame.isetitem(position, texts)
-    write(pathlib.Path(path), lambda scratch: frame.to_csv(scratch, index=False))
+    write_alone(path, lambda scratch: frame.to_csv(scratch, index=False))
 
 
 def printable(text):
     r"""A text for a terminal: control characters are shown, and do nothing.
 
-    Line ends stay. Characters that turn the direction of writing count as control characters.
+    Line ends stay. Characters that turn the direction of writing count as control characters; those that
+    join letters, as Persian and emoji have them, do not.
 
     Example:
         >>> print(printable("cat\x1b[2J"))
@@ -60,7 +61,7 @@ def printable(text):
     """
     return "".join(
         character
-        if character == "\n"
+        if character in _HARMLESS
         or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
         else character.encode("unicode_escape").decode()
         for character in str(text)

@@ -15,6 +15,7 @@ import time
 import uuid
 
 LOCK = ".lock"  # name of the lock of a whole folder
+_OF_A_FILE = re.compile(r"\..+\.lock")  # names of locks that `claimed_file` makes
 _SCRATCH = re.compile(
     r"\.(\d+|[0-9a-f]{32})\.partial(\.|$)"
 )  # earlier versions had process numbers
@@ -122,6 +123,11 @@ def claimed_file(path, doing, *, wait=0.0):
         yield
 
 
+def holds(path):
+    """Whether this process has claimed a folder that a path is in."""
+    return any(folder in pathlib.Path(path).absolute().parents for folder in _held)
+
+
 def _taken(path, lock, doing):
     with contextlib.suppress(FileNotFoundError):
         doing = lock.read_text() or f"{doing} here"
@@ -148,7 +154,8 @@ def scratch(path):
 
 def is_ours(path):
     """Whether a file is none of the user's: a lock, or what is not yet whole."""
-    return path.name == LOCK or bool(_SCRATCH.search(path.name))
+    name = path.name
+    return name == LOCK or bool(_OF_A_FILE.fullmatch(name) or _SCRATCH.search(name))
 
 
 def sweep(paths):

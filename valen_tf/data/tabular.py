@@ -372,6 +372,8 @@ def plain_features(frame: pandas.DataFrame, names: Sequence[str]) -> np.ndarray:
 def _labels(frame, candidates, label, separator, class_names, unknown=False):
     """Candidate sets, true labels, which examples are gold, and class names."""
     cells = {name: _cells(frame[name]) for name in (candidates, label) if name is not None}
+    if label is not None:
+        cells[label] = _single(cells[label], label)
     filled = {
         name: np.array([cell not in ("", []) for cell in column], dtype=bool)
         for name, column in cells.items()
@@ -410,6 +412,13 @@ def _cells(values):
     """Names as texts without blanks around; lists, which frames can hold, as lists of such."""
     known = values.astype(object).where(values.notna(), "")
     return [_names(cell) if isinstance(cell, _LISTS) else str(cell).strip() for cell in known]
+
+
+def _single(cells, name):
+    """A column of labels, of which a list may hold one alone."""
+    many = np.array([isinstance(cell, list) and len(cell) > 1 for cell in cells], bool)
+    require_rows(~many, f"Column {name!r} must hold one label in every row", "a list of several")
+    return [cell[0] if isinstance(cell, list) and cell else cell for cell in cells]
 
 
 def as_written(cell: Any) -> Any:

@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from valen_tf import checks
-from valen_tf.checks import check_candidates, require
+from valen_tf.checks import check_candidates, require, shortened
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.features import check_features
 from valen_tf.graph import neighbors
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from numpy.typing import ArrayLike
 
 
@@ -75,7 +77,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: Features, or a `PartialLabelDataset`, which brings its candidate sets.
-            y: True labels [examples] or candidate sets [examples, classes].
+            y: True labels [examples], candidate sets [examples, classes], or a list of labels for each
+                example.
         """
         return covering_rate_scorer(self, X, y)
 
@@ -91,7 +94,8 @@ def covering_rate_scorer(
     Args:
         estimator: A fitted baseline, or a `Pipeline` that ends in one.
         X: Features, or a `PartialLabelDataset`.
-        y: Candidate sets [examples, classes] or true labels [examples].
+        y: Candidate sets [examples, classes], a list of labels for each example, or true labels
+            [examples].
 
     Example:
         >>> from sklearn.model_selection import GridSearchCV
@@ -173,9 +177,11 @@ def _scores_and_targets(estimator, X, y):
         y = X.candidates
     scored = hasattr(estimator, "decision_function")
     scores = estimator.decision_function(X) if scored else estimator.predict_proba(X)
-    classes = estimator.classes_
-    y = np.asarray(y)
-    if y.ndim == 1:
+    classes, lists = estimator.classes_, label_lists(y)
+    y = y if lists else np.asarray(y)
+    if lists:
+        allowed = _sets_of(lists, classes)
+    elif y.ndim == 1:
         if y.dtype.kind in "iu" and classes.dtype.kind == "U":
             classes = np.arange(len(classes))  # numbers of classes that also have names
         allowed = y[:, None] == classes
@@ -184,6 +190,33 @@ def _scores_and_targets(estimator, X, y):
     rule = "`X` and `y` must be of the same length"
     require(len(allowed) == len(scores), rule, f"{len(scores)} and {len(allowed)} examples")
     return scores, allowed
+
+
+def _sets_of(lists, classes):
+    """The candidate sets of lists of labels, booleans [examples, classes]."""
+    places = {name: place for place, name in enumerate(classes.tolist())}
+    unknown = [label for labels in lists for label in labels if label not in places]
+    rule = "`y` must name classes that `fit` saw"
+    require(not unknown, rule, shortened(repr(unknown[0])) if unknown else "")
+    allowed = np.zeros((len(lists), len(places)), bool)
+    for row, labels in zip(allowed, lists, strict=True):
+        row[[places[label] for label in labels]] = True
+    return allowed
+
+
+def label_lists(y: Any) -> list | None:
+    """The labels of each example where `y` is a list of lists, or a column of them; else none."""
+    values = getattr(y, "tolist", lambda: y)() if str(getattr(y, "dtype", "")) == "object" else y
+    if not isinstance(values, (list, tuple)) or not values:
+        return None
+    if not all(isinstance(row, (list, tuple, set, frozenset)) for row in values):
+        return None
+    rows = [sorted(row) if isinstance(row, (set, frozenset)) else list(row) for row in values]
+    bits = len({len(row) for row in rows}) == 1 and all(
+        not isinstance(label, str) and label in (0, 1) for row in rows for label in row
+    )
+    sets = any(isinstance(row, (set, frozenset)) for row in values)
+    return None if bits and not sets else rows
 
 
 class LinearCandidateClassifier(CandidateClassifier):

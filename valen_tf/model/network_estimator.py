@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -15,7 +15,7 @@ from valen_tf import checks, methods
 from valen_tf.checks import require
 from valen_tf.data.dataset import PartialLabelDataset
 from valen_tf.data.readers import read_label_lists
-from valen_tf.model.estimator import covering_rate_scorer
+from valen_tf.model.estimator import covering_rate_scorer, label_lists
 
 if TYPE_CHECKING:
     from typing import Any
@@ -232,7 +232,7 @@ def _weights(sample_weight):
 def _candidates(y, num_examples):
     """Candidate sets [examples, classes] and the class of each column."""
     checks.refuse_masked("y", y)
-    rows = _label_lists(y)
+    rows = label_lists(y)
     if rows is not None:
         require(len(rows) == num_examples, _LENGTHS, f"{num_examples} and {len(rows)} examples")
         fields = read_label_lists(np.zeros((len(rows), 1)), rows)
@@ -245,24 +245,10 @@ def _candidates(y, num_examples):
         return values, np.arange(values.shape[1]) if columns is None else np.asarray(columns)
     labels = column_or_1d(y, warn=True)
     require(len(labels) == num_examples, _LENGTHS, f"{num_examples} and {len(labels)} examples")
+    assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     classes, columns = np.unique(labels, return_inverse=True)
     return np.eye(len(classes), dtype=np.uint8)[columns], classes
 
 
 _LENGTHS = "`X` and `y` must be of the same length"
-
-
-def _label_lists(y):
-    """The labels of each example where `y` is a list of lists, or a column of them; else none."""
-    values = getattr(y, "tolist", lambda: y)() if str(getattr(y, "dtype", "")) == "object" else y
-    if not isinstance(values, (list, tuple)) or not values:
-        return None
-    if not all(isinstance(row, (list, tuple, set, frozenset)) for row in values):
-        return None
-    rows = [sorted(row) if isinstance(row, (set, frozenset)) else list(row) for row in values]
-    bits = len({len(row) for row in rows}) == 1 and all(
-        not isinstance(label, str) and label in (0, 1) for row in rows for label in row
-    )
-    sets = any(isinstance(row, (set, frozenset)) for row in values)
-    return None if bits and not sets else rows

@@ -118,6 +118,6 @@ def write_frame(frame: pandas.DataFrame, path: pathlib.Path | str) -> None:
     """
     path = pathlib.Path(path)
     if path.suffix == ".parquet":
-        files.write(path, frame.to_parquet)
+        files.write_alone(path, frame.to_parquet)
     else:
         write_csv(path, frame)

@@ -106,7 +106,7 @@ def report(
     evidence = gather(model, dataset)
     content = _content(evidence, model, title, details, history, held_out)
     page = _page(content, title)
-    files.write(path, lambda scratch: scratch.write_text(page, encoding="utf-8"))
+    files.write_alone(path, lambda scratch: scratch.write_text(page, encoding="utf-8"))
     if frame is not None:
         write_frame(frame_of(evidence), frame)
     return path

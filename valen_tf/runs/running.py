@@ -269,7 +269,7 @@ def predict(
         coverage: Share of the true labels that prediction sets are to hold, or `None` for no sets. They
             and calibrated confidences come of the run's held-out part, without its true labels where it has
             candidate sets; for that part itself, each half of the other. `valen_tf.reports.calibrate` says
-            is assumed.
+            what is assumed.
         prepare: Called when folder and data are known to be good, before TensorFlow is needed.
 
     Returns:
@@ -278,6 +278,8 @@ def predict(
     """
     folder, config = _finished(folder)
     schema = read_schema(folder)
+    if output is not None:
+        require(not pathlib.Path(output).is_dir(), "`output` must be a file", output)
     if coverage is not None:
         PART("coverage", coverage)
     held_out = held_out_part(folder, config) if csv is None or coverage is not None else None
@@ -299,6 +301,9 @@ def predict(
     model = open_model(folder)
     probabilities = model.predict(features, verbose=0)
     names = schema["class_names"]
+    rule = f"{folder / 'schema.json'} must have a name for each class of the model"
+    classes = probabilities.shape[1]
+    require(len(names) == classes, rule, f"{len(names)} names, {classes} classes")
     frame = predictions.table(probabilities, names, rows=rows, known=known, top_k=top_k)
     if coverage is not None:
         _add_sets(frame, model, probabilities, held_out, csv is None, np.array(names), coverage)
@@ -489,6 +494,10 @@ def read_schema(folder: pathlib.Path | str) -> dict:
         raise FileNotFoundError(f"There is no {path}; {again}")
     advice = f"delete {path}; {again}"
     schema = read_json(path, advice, keys)
+    names, shape, columns = (schema[key] for key in keys)
+    sizes = isinstance(shape, list) and all(isinstance(size, int) and size > 0 for size in shape)
+    if not (names and _are_texts(names) and sizes and (columns is None or _are_texts(columns))):
+        raise broken(path, advice, "names or sizes of another form")
     if schema.get("columns") is not None:
         try:
             read_pattern(schema)
@@ -516,6 +525,10 @@ def _read_history(path):
     if not all(isinstance(values, list) and _are_numbers(values) for values in history.values()):
         raise broken(path, advice, "values that are no numbers")
     return history
+
+
+def _are_texts(values):
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _are_numbers(values):

@@ -94,7 +94,7 @@ def write(folder: pathlib.Path | str) -> list[pathlib.Path]:
     """Writes `flowers.csv`, `digits.csv` and `answers.csv`.
 
     Args:
-        folder: Where to; made if missing. A file of one of these names is not replaced.
+        folder: Where to; made if missing. A file of one of these names with other contents is not replaced.
 
     Returns:
         The paths of the files.
@@ -103,9 +103,14 @@ def write(folder: pathlib.Path | str) -> list[pathlib.Path]:
     tables = {"flowers.csv": flowers(), "digits.csv": images, "answers.csv": answers}
     folder = pathlib.Path(folder)
     paths = [folder / name for name in tables]
-    taken = ", ".join(str(path) for path in paths if path.exists())
-    require(not taken, "`folder` must not have files of the examples' names", taken)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, table in zip(paths, tables.values(), strict=True):
-        files.write(path, functools.partial(table.to_csv, index=False))
+    texts = [table.to_csv(index=False) for table in tables.values()]
+    taken = [
+        str(path)
+        for path, text in zip(paths, texts, strict=True)
+        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode())
+    ]
+    rule = "`folder` must not have other files of the examples' names"
+    require(not taken, rule, ", ".join(taken))
+    for path, text in zip(paths, texts, strict=True):
+        files.write_alone(path, functools.partial(pathlib.Path.write_bytes, data=text.encode()))
     return paths
