@@ -156,6 +156,17 @@ def test_a_comparison_continues_and_refuses_other_data_and_broken_files(tmp_path
         (tmp_path / "c" / name).write_bytes(kept)
 
 
+def test_several_processes_find_what_one_finds():
+    data, lines = blobs(90), []
+    tables = [
+        vt.compare(data, methods=["plknn", "clpl"], repeats=2, jobs=jobs, report=lines.append).frame
+        for jobs in (1, 2)
+    ]
+    assert tables[0].drop(columns="seconds").equals(tables[1].drop(columns="seconds"))
+    told = [line.rpartition(",")[0] for line in lines]  # without the seconds
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -183,3 +194,7 @@ def test_networks_race_on_the_command_line_and_the_best_one_is_written(tmp_path,
     assert yaml.safe_load((tmp_path / "c" / "comparison.yaml").read_text())["folds"] == 5
     made = {path.name for path in (tmp_path / "c" / "predictions").iterdir()}
     assert "proden-15-0.npz" in made and not [name for name in made if name.endswith(".state")]
+    assert "fold 1" in told
+    assert main([*command, "--quiet", "--repeats", "1", "--out", str(tmp_path / "c")]) == 0
+    told = capsys.readouterr().out
+    assert "fold 1" not in told and "Take " in told
