@@ -41,7 +41,7 @@ def curves(history: dict) -> dict[str, list[float]]:
 
     Example:
         >>> curves({"kl": [0.5, 0.25], "val_accuracy": [0.5, 1.0], "loss": [2.0, 1.0]})
-        {'loss': [2.0, 1.0], 'val accuracy': [0.5, 1.0], 'kl': [0.5, 0.25]}
+        {'loss': [2.0, 1.0], 'held-out accuracy': [0.5, 1.0], 'kl': [0.5, 0.25]}
     """
 
     def place(name):
@@ -55,7 +55,8 @@ def curves(history: dict) -> dict[str, list[float]]:
             size = min(MOST_POINTS, len(values))
             kept = np.unique(np.linspace(0, len(values) - 1, size).round().astype(int))
             shown = [float(f"{value:.5g}") for value in values[kept]]
-            found[printable(name.replace("_", " "))] = shown
+            words = f"held-out {name[4:]}" if name.startswith("val_") else name
+            found[printable(words.replace("_", " "))] = shown
     return found
 
 
