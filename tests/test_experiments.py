@@ -318,7 +318,9 @@ def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys
     assert metadata["scores"] == json.loads((run / "summary.json").read_text())
 
 
-def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_path, capsys):
+def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(
+    animals, tmp_path, capsys, monkeypatch
+):
     frame = pandas.read_csv(animals).drop(columns="truth")
     frame.to_csv(tmp_path / "unlabelled.csv", index=False)
     folder = tmp_path / "run"
@@ -330,6 +332,11 @@ def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_
     shown = capsys.readouterr().out
     assert "accuracy that held-out candidate sets suggest" in shown
     assert f"{100 * summary['decided_labels']:.2f} %" in shown
+    assert "no better than" not in shown
+    guessed = {**summary, "covering_rate": summary["guessing_covering_rate"]}
+    monkeypatch.setattr(vt.runs, "train", lambda *_, **__: guessed)
+    assert cli.main(["train", *arguments, "--out", str(tmp_path / "noise")]) == 0
+    assert "no better than always naming" in capsys.readouterr().out
     assert 0 < summary["approximated_accuracy"] <= summary["covering_rate"] <= 1
 
 

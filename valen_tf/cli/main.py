@@ -432,6 +432,11 @@ def _train(options):
         prepare=functools.partial(_load_tensorflow, options),
     )
     _show(summary, title=f"{config.method} on {name}")
+    if summary.get("covering_rate", 1) <= summary.get("guessing_covering_rate", 0):
+        _say(
+            "The predictions are no better than always naming the most frequent candidate: check that "
+            "features and candidate sets belong together; `valen-tf compare` tries other methods."
+        )
     if not options.quiet:
         _say(
             f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use "
