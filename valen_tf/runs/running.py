@@ -394,7 +394,7 @@ def scores(model: PartialLabelModel | Estimator, test: PartialLabelDataset) -> d
             "recall": known,
         }
     return {
-        "estimated_accuracy": metrics.estimated_accuracy(probabilities, test.candidates),
+        "estimated_accuracy": max(metrics.estimated_accuracy(probabilities, test.candidates), 0.0),
         **metrics.label_free(probabilities, test.candidates),
         "guessing_covering_rate": float(test.candidates.mean(axis=0).max()),
     }
