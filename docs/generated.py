@@ -584,11 +584,12 @@ def prediction_sets():
             f"{run['guaranteed_size']:.1f}",
             f"{run['ece']:.3f}",
             f"{run['ece_after']:.3f}",
+            f"{run['ece_least']:.3f}",
         ]
         for run in _lines("coverage.jsonl")
     ]
     header = ["data", "method", "accuracy", "covered", "size", "covered, guaranteed"]
-    return _table([*header, "size, guaranteed", "error before", "error after"], rows)
+    return _table([*header, "size, guaranteed", "error before", "error after", "at least"], rows)
 
 
 def crowd():

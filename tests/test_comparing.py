@@ -156,6 +156,7 @@ def test_a_comparison_continues_and_refuses_other_data_and_broken_files(tmp_path
         (tmp_path / "c" / name).write_bytes(kept)
 
 
+@pytest.mark.slow
 def test_several_processes_find_what_one_finds():
     data, lines = blobs(90), []
     tables = [
