@@ -31,9 +31,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--data", nargs="+", default=list(FILES))
-    parser.add_argument(
-        "--methods", nargs="+", default=["ipal", "plknn", "plle", "proden"]
-    )
+    parser.add_argument("--methods", nargs="+", default=["ipal", "plknn", "plle", "proden"])
     parser.add_argument("--inner", action="store_true", help="judge on the training part")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
