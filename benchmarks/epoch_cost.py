@@ -2,15 +2,16 @@
 
     python benchmarks/epoch_cost.py [--idx FOLDER | --lost FOLDER] [--methods valen proden ...]
         [--examples 60000] [--network mlp|small|wide|linear|resnet32] [--features 784] [--classes 10]
-        [--rounds 5] [--epochs 1]
+        [--rounds 5] [--epochs 1] [--policy mixed_bfloat16]
 
 All models are trained in turns, an epoch each or `--epochs` of them, in batches of 256; ratios are of
 medians over the rounds; on a busy machine, which `load average` tells, those of CPU time tell more. The
 networks: the MNIST MLP (300-301-302-303 hidden units), a small one (64), a wide one (256), a linear one,
-and ResNet-32, whose data are images of 32x32x3. `--idx` names a folder with MNIST-like gzipped idx files
-(train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz), `--lost` the folder of Lost's file; else the data
-are synthetic clusters. Prints a table, and JSON with `--json FILE`. `benchmarks/scale.py` runs this at
-several sizes.
+and ResNet-32, whose data are images of 32x32x3. `--policy` trains each model once more under that dtype
+policy, and says how many times as fast as in float32. `--idx` names a folder with MNIST-like gzipped idx
+files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz), `--lost` the folder of Lost's file; else
+the data are synthetic clusters. Prints a table, and JSON with `--json FILE`. `benchmarks/scale.py` runs
+this at several sizes.
 """
 
 import argparse
@@ -39,6 +40,7 @@ def main():
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--policy")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
 
@@ -52,23 +54,32 @@ def main():
     def optimizer():
         return keras.optimizers.SGD(1e-2, momentum=0.9)
 
-    supervised = _network(options.network, dataset)
-    supervised.compile(
-        optimizer(), keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"]
-    )
+    def supervised_model(policy=None):
+        model = _network(options.network, dataset, policy)
+        loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer(), loss, metrics=["accuracy"])
+        return model
+
+    supervised = supervised_model()
     labeled = dataset.revealed().batches(_BATCH_SIZE).map(lambda x, y: (x, y["candidates"]))
 
-    def supervised_epochs(number, **options):
+    def supervised_epochs(number, model=supervised, **options):
         # One iteration over all epochs, as the methods have it: on small data setting one up takes as
         # long as the epoch.
         steps = len(labeled)
-        supervised.fit(labeled.endless, steps_per_epoch=steps, epochs=number, verbose=0, **options)
+        model.fit(labeled.endless, steps_per_epoch=steps, epochs=number, verbose=0, **options)
 
     supervised_epochs(1)
     after_supervised = _peak_gigabytes()
 
     batches = dataset.batches(_BATCH_SIZE)
     models = {name: find(name)(_network(options.network, dataset)) for name in options.methods}
+    if options.policy:
+        lower = supervised_model(options.policy)
+        supervised_epochs(1, lower)
+        for name in options.methods:
+            network = _network(options.network, dataset, options.policy)
+            models[_lower(name, options.policy)] = find(name)(network)
     clock = _Clock()
 
     def epoch(name):
@@ -84,10 +95,13 @@ def main():
         epoch(name)
         epoch(name)
 
-    plain, others, load = [], {name: [] for name in models}, []
+    plain, lowered, others, load = [], [], {name: [] for name in models}, []
     for _ in range(options.rounds):
         supervised_epochs(options.epochs, callbacks=[clock])
         plain.append(clock.times)
+        if options.policy:
+            supervised_epochs(options.epochs, lower, callbacks=[clock])
+            lowered.append(clock.times)
         load.append(os.getloadavg()[0])
         for name, times in others.items():
             times.append(epoch(name))
@@ -99,6 +113,7 @@ def main():
         "classes": dataset.num_classes,
         "data": _name_of_data(options),
         "network": options.network,
+        **_sampler(models),
         "load_average": round(statistics.median(load), 1),
         "supervised_epoch_seconds": round(reference, 2),
         "supervised_step_milliseconds": round(1e3 * reference / steps, 2),
@@ -110,6 +125,16 @@ def main():
         report[f"{name}_step_milliseconds"] = round(1e3 * seconds / steps, 2)
         report[f"{prefix}epoch_ratio"] = round(seconds / reference, 2)
         report[f"{prefix}epoch_cpu_ratio"] = round(cpu_seconds / reference_cpu, 2)
+    if options.policy:
+        report["policy"] = options.policy
+        pairs = {"supervised": (plain, lowered)}
+        pairs |= {
+            name: (others[name], others[_lower(name, options.policy)]) for name in options.methods
+        }
+        for name, pair in pairs.items():
+            full, low = map(_medians, pair)
+            report[f"{name}_policy_gain"] = round(full[0] / low[0], 2)
+            report[f"{name}_policy_cpu_gain"] = round(full[1] / low[1], 2)
     if "valen" in models:
         seconds = report["valen_epoch_seconds"]
         report.update(_graph_cost(models["valen"], batches, lambda: epoch("valen"), seconds))
@@ -121,7 +146,31 @@ def main():
         options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def _network(name, dataset):
+def _lower(name, policy):
+    """The name of a method's model under another dtype policy."""
+    return f"{name}_{policy}"
+
+
+def _sampler(models):
+    """What draws VALEN's label distributions, where VALEN is measured."""
+    if "valen" not in models:
+        return {}
+    return {"sampler": "vectorized" if models["valen"].draws_vectorized else "tensorflow"}
+
+
+def _network(name, dataset, policy=None):
+    """A network, under a dtype policy where one is given."""
+    import keras
+
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy or before)
+    try:
+        return _network_of(name, dataset)
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _network_of(name, dataset):
     import valen_tf as vt
 
     shape, classes, moments = dataset.feature_shape, dataset.num_classes, dataset.moments()

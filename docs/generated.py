@@ -89,7 +89,7 @@ REFERENCE = {
     "reports": ["valen_tf.reports"],
     "export": ["valen_tf.export"],
     "runs": ["valen_tf.runs", "valen_tf.runs.config"],
-    "losses": ["valen_tf.losses", "valen_tf.dirichlet"],
+    "losses": ["valen_tf.losses", "valen_tf.dirichlet", "valen_tf.model.gammas"],
     "graph": ["valen_tf.graph.neighbors", "valen_tf.graph.convolution"],
     "papers": [
         "valen_tf.papers.valen2021.reproduce",
@@ -421,6 +421,17 @@ def baseline_cost():
     return _table(header, rows)
 
 
+def half_precision():
+    """How many times as fast a network trains that computes in bfloat16."""
+    record = json.loads((MEASURED / "epoch_cost_bfloat16.json").read_text())
+    rows = [
+        [name.removesuffix("_policy_gain"), gain, record[name.replace("_gain", "_cpu_gain")]]
+        for name, gain in record.items()
+        if name.endswith("_policy_gain")
+    ]
+    return _table(["training", "times as fast", "by processor time"], rows)
+
+
 SCALE = {
     "examples": "examples",
     "supervised_epoch_seconds": "supervised, s",
@@ -540,13 +551,35 @@ def earlier_targets():
     return _table(["target", "", *EPOCHS, "labels recovered"], rows)
 
 
+def _first_trial(table, data, method):
+    """The record of a method's first trial."""
+    lines = (ROOT / "results" / "records" / f"{table}.jsonl").read_text().splitlines()
+    wanted = (data, method, 0)
+    (run,) = [
+        run
+        for run in map(json.loads, lines)
+        if (run["data"], run["method"], run["trial"]) == wanted
+    ]
+    return run
+
+
+def low_trust():
+    """20 Newsgroups with instance-dependent sets, first fold, under both targets."""
+    mixture = [run for run in _lines("earlier_defaults.jsonl") if run["data"] == "20newsgroups"]
+    product = _first_trial("table3", "20newsgroups", "valen")
+    rows = [
+        [name, *_course(run, "accuracy", _percent), _percent(run["recovered"])]
+        for name, run in [*(("mixture", run) for run in mixture), ("product", product)]
+    ]
+    ablation = _first_trial("table3", "20newsgroups", "proden")
+    courses = [*([""] * (len(EPOCHS) - 1)), _percent(ablation["accuracy"])]
+    rows.append(["without label enhancement", *courses, _percent(ablation["recovered"])])
+    return _table(["target", *EPOCHS, "labels recovered"], rows)
+
+
 def whole_schedule():
     """VALEN on Kuzushiji-MNIST over the paper's whole schedule."""
-    lines = (ROOT / "results" / "records" / "table1.jsonl").read_text().splitlines()
-    runs = [json.loads(line) for line in lines]
-    (run,) = [
-        run for run in runs if (run["data"], run["method"], run["trial"]) == ("kmnist", "valen", 0)
-    ]
+    run = _first_trial("table1", "kmnist", "valen")
     rows = [
         ["accuracy, %", *_course(run, "accuracy", _percent)],
         ["loss", *_course(run, "loss", "{:.3f}".format)],
@@ -727,6 +760,7 @@ TABLES = {
     "edges": edges,
     "drift": drift,
     "earlier_targets": earlier_targets,
+    "low_trust": low_trust,
     "whole_schedule": whole_schedule,
     "label_report": label_report,
     "prediction_sets": prediction_sets,
@@ -734,6 +768,7 @@ TABLES = {
     "crowd": crowd,
     "missing_truth": missing_truth,
     "mixed_table": mixed_table,
+    "half_precision": half_precision,
     "graph_weights": graph_weights,
     "corrections": corrections,
     "fit_weights": fit_weights,

@@ -79,6 +79,7 @@ OF_METHODS = {
     "intercept": FLAGS,
     "rebuild": FLAGS,
     "correction": NAMES,
+    "sampler": ("magic", 3),
     "embedding": ("no_such_layer", 3),
 }
 OF_CONFIGS = {

@@ -2,6 +2,8 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import contextlib
+import gc
 import pathlib
 import sys
 
@@ -15,6 +17,7 @@ import valen_tf as vt
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks"))
 import edges  # noqa: F401, graphs whose edges are right with a chosen probability
 
+gc.freeze()  # what is imported stays: the collections that Keras asks for need not look at it again
 METHODS = [method for method in vt.methods.every() if hasattr(method, "objective")]  # deep ones
 REAL_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -26,6 +29,26 @@ def real_data():
     if not folder.exists():
         pytest.skip(f"no real data in {folder}; name its folder by VALEN_TF_TEST_DATA")
     return folder
+
+
+@contextlib.contextmanager
+def eager_models():
+    """Models that are compiled inside train eagerly, for few steps, whose tracing would take longer."""
+    compile = vt.PartialLabelModel.compile
+
+    def eager(self, *args, **kwargs):
+        compile(self, *args, **{**kwargs, "run_eagerly": True})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vt.PartialLabelModel, "compile", eager)
+        yield
+
+
+@pytest.fixture
+def eagerly():
+    """As `eager_models`, for a test."""
+    with eager_models():
+        yield
 
 
 @pytest.fixture(scope="session")

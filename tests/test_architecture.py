@@ -13,7 +13,7 @@ PACKAGE = pathlib.Path(valen_tf.__file__).parent
 # as a whole has floors of its own further up this list, or modules that do not import each other upwards.
 FLOORS = """
     checks
-    model.replicas
+    model.replicas model.gammas
     dirichlet losses metrics
     data.features data.locks model.gate
     data.files

@@ -139,16 +139,17 @@ def test_a_row_of_another_number_of_fields_is_named_by_its_line(rows, line, tmp_
 
 
 def test_predict_reads_columns_by_name_and_refuses_shifted_ones(tmp_path):
-    from valen_tf.runs.sources import read_features
+    from valen_tf.runs.sources import read_rows
 
     schema = {"feature_columns": ["b", "a"], "feature_shape": [2]}
-    assert read_features(csv(tmp_path, "a,b,c\n1,2,x\n"), schema).tolist() == [[2.0, 1.0]]
+    features, _ = read_rows(csv(tmp_path, "a,b,c\n1,2,x\n"), schema)
+    assert features.tolist() == [[2.0, 1.0]]
     with pytest.raises(ValueError, match="3 fields in line 2"):
-        read_features(csv(tmp_path, "a,b\n1,2,3\n"), schema)
+        read_rows(csv(tmp_path, "a,b\n1,2,3\n"), schema)
     with pytest.raises(ValueError, match="1 fields in line 3"):
-        read_features(csv(tmp_path, "a,b\n1,2\n1\n"), schema)
+        read_rows(csv(tmp_path, "a,b\n1,2\n1\n"), schema)
     with pytest.raises(ValueError, match="Column .b. must hold numbers"):
-        read_features(csv(tmp_path, "a,b\n1,x\n"), schema)
+        read_rows(csv(tmp_path, "a,b\n1,x\n"), schema)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ texts = st.one_of(
 
 
 @settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(content=st.one_of(texts, st.binary(max_size=200)))
 def test_any_bytes_give_a_data_set_or_a_value_error(content, tmp_path):
@@ -229,7 +230,7 @@ def test_any_bytes_give_a_data_set_or_a_value_error(content, tmp_path):
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     content=st.one_of(
@@ -245,7 +246,7 @@ def test_any_bytes_give_a_config_or_an_error_of_ours(content, tmp_path):
         assert "any.yaml" in str(error)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=40))
 def test_any_text_as_an_override_gives_a_config_or_an_error_of_ours(text):
     for override in (text, f"training.epochs={text}", f"settings={text}", f"{text}=1"):

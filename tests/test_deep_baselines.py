@@ -550,3 +550,31 @@ def test_the_record_of_held_out_candidate_sets_rejects_gas_ascent():
         assert rates["ascent"] + 1 < rates["none"], (data, procedure)
         (run,) = grid.runs([tables[procedure]], methods=["ga"], datasets=[data], trials=1)
         assert run.config.settings == {"correction": "none"}
+
+
+# -- XLA ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method",
+    [Proden, *(pytest.param(m, marks=pytest.mark.slow) for m in (RC, CC, D2CNN, GA, SoftmaxCLPL))],
+)
+def test_a_step_that_xla_compiles_learns_the_same(method):
+    dataset = blobs(60)
+    learned = []
+    for jit_compile in (False, True):
+        model = compiled(method, dataset, network=vt.networks.linear((3,), 3, moments=False))
+        assert not model.jit_compile  # unless it is asked for
+        model.compile(keras.optimizers.SGD(0.1), jit_compile=jit_compile)
+        model.fit(dataset.batches(25), epochs=2, verbose=0)
+        assert model.jit_compile == jit_compile
+        learned.append([*model.get_weights(), model.label_distributions()])
+    for one, other in zip(*learned, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_methods_on_a_graph_say_that_xla_cannot_compile_them():
+    model = vt.Valen(vt.networks.linear((3,), 3))
+    with pytest.warns(UserWarning, match="doesn't support `jit_compile=True`"):
+        model.compile(jit_compile=True)
+    assert not model.jit_compile

@@ -25,21 +25,22 @@ def assert_mean(values, expected):
 
 
 @tf.function(reduce_retracing=True)
-def draw_with_gradients(concentration, seed):
+def draw_with_gradients(concentration, seed, vectorized=False):
     """Log draws, and the gradients of d_0, d_0^2 and log d_0, all [draws, classes]."""
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(concentration)
-        log_distribution = dirichlet.log_sample(concentration, seed=seed)
+        log_distribution = dirichlet.log_sample(concentration, seed=seed, vectorized=vectorized)
         log_first = log_distribution[:, 0]
         functionals = [tf.exp(log_first), tf.exp(2 * log_first), log_first]
     return log_distribution, [tape.gradient(value, concentration) for value in functionals]
 
 
 @functools.cache
-def draws(scale):
+def draws(scale, vectorized=False):
     """Float64 copies of `DRAWS` float32 draws and their gradients."""
     row = tf.constant(scale * PROPORTIONS, tf.float32)
-    result = draw_with_gradients(tf.tile(row[None], [DRAWS, 1]), tf.constant([7, int(1e4 * scale)]))
+    rows = tf.tile(row[None], [DRAWS, 1])
+    result = draw_with_gradients(rows, tf.constant([7, int(1e4 * scale)]), vectorized)
     return tf.nest.map_structure(lambda tensor: tensor.numpy().astype("float64"), result)
 
 
@@ -153,9 +154,10 @@ def test_kl_gradient_against_closed_form(prior):
 # Monte Carlo
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
 @pytest.mark.parametrize("scale", SCALES)
-def test_sample_moments(scale):
-    log_distribution, _ = draws(scale)
+def test_sample_moments(scale, vectorized):
+    log_distribution, _ = draws(scale, vectorized)
     distribution = np.exp(log_distribution)
     mean = PROPORTIONS / PROPORTIONS.sum()
     variance = mean * (1 - mean) / (scale * PROPORTIONS.sum() + 1)
@@ -167,13 +169,14 @@ def test_sample_moments(scale):
     )
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
 @pytest.mark.parametrize("scale", SCALES)
-def test_sample_gradients_are_unbiased(scale):
+def test_sample_gradients_are_unbiased(scale, vectorized):
     # With a the concentration, S its sum and one_k = 1 for k = 0, else 0:
     #   E[d_0]     = a_0 / S                    derivative (one_k S - a_0) / S^2
     #   E[d_0^2]   = a_0 (a_0 + 1) / (S (S+1))  derivative by the quotient rule
     #   E[log d_0] = digamma(a_0) - digamma(S)  derivative one_k trigamma(a_0) - trigamma(S)
-    _, (of_first, of_square, of_log) = draws(scale)
+    _, (of_first, of_square, of_log) = draws(scale, vectorized)
     concentration, total = scale * PROPORTIONS, scale * PROPORTIONS.sum()
     first, one = concentration[0], np.array([1.0, 0.0, 0.0])
     assert_mean(of_first, (one * total - first) / total**2)
@@ -245,10 +248,13 @@ def test_kl_is_nonnegative_zero_at_the_prior_and_blind_to_order(exponents, prior
     )
 
 
+@pytest.mark.parametrize("vectorized", [False, True])
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 1.0, 1e3])
-def test_draws_and_gradients_are_finite_and_sum_to_one(scale):
+def test_draws_and_gradients_are_finite_and_sum_to_one(scale, vectorized):
     concentration = tf.fill([20_000, 10], tf.constant(scale))
-    log_distribution, gradients = draw_with_gradients(concentration, tf.constant([1, 2]))
+    log_distribution, gradients = draw_with_gradients(
+        concentration, tf.constant([1, 2]), vectorized
+    )
     np.testing.assert_allclose(np.exp(log_distribution).sum(-1), 1.0, atol=1e-5)
     assert all(np.isfinite(array).all() for array in [log_distribution, *gradients])
 
@@ -272,10 +278,12 @@ def test_a_uniform_draw_of_zero_stays_finite(monkeypatch):
     assert np.isfinite(tape.gradient(log_first, concentration)).all()
 
 
-def test_the_seed_fixes_draw_and_gradient_to_the_bit():
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_the_seed_fixes_draw_and_gradient_to_the_bit(vectorized):
     concentration = tf.constant(concentrations(10))
     first, again, other = (
-        draw_with_gradients(concentration, tf.constant(seed)) for seed in ([5, 6], [5, 6], [5, 7])
+        draw_with_gradients(concentration, tf.constant(seed), vectorized)
+        for seed in ([5, 6], [5, 6], [5, 7])
     )
     tf.nest.map_structure(np.testing.assert_array_equal, first, again)
     assert not np.allclose(first[0], other[0])

@@ -90,6 +90,22 @@ def test_confidence_on_full_and_singleton_sets(batch):
     np.testing.assert_array_equal(losses.restrict(tf.nn.softmax(logits), one_hot), one_hot)
 
 
+@settings(deadline=None)
+@given(batches(), batches(), st.sampled_from([0.0, 0.2, 0.5, 1.0]))
+def test_the_product_of_opinions_is_the_normalized_one_of_their_powers(one, other, share):
+    classes = min(one[0].shape[1], other[0].shape[1])
+    rows = min(one[0].shape[0], other[0].shape[0])
+    sets = np.maximum(one[1][:rows, :classes], np.eye(rows, classes))
+    first, second = (
+        losses.confidence(logits[:rows, :classes] / 4, sets) for logits, _ in (one, other)
+    )
+    with np.errstate(divide="ignore"):
+        exact = first.numpy().astype("float64") ** (1 - share) * second.numpy() ** share
+    exact /= exact.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(losses.product(first, second, share), exact, rtol=1e-4, atol=1e-6)
+    assert not losses.product(first, second, share).numpy()[sets == 0].any()
+
+
 # weighted_cross_entropy
 
 

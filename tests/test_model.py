@@ -49,9 +49,9 @@ def test_every_form_of_data_trains_the_same_model(form):
 
 def test_true_labels_are_candidate_sets_of_size_one():
     dataset = blobs(60)
-    by_label = compiled(vt.baselines.ValenNon, dataset)
+    by_label = compiled(vt.baselines.ValenNon, dataset, eager=True)
     by_label.fit(dataset.features, dataset.labels, epochs=2, verbose=0)
-    by_set = compiled(vt.baselines.ValenNon, dataset)
+    by_set = compiled(vt.baselines.ValenNon, dataset, eager=True)
     by_set.fit(dataset.revealed(), epochs=2, verbose=0)
     assert_same_weights(by_label, by_set)
 
@@ -77,12 +77,12 @@ def test_validation_in_every_form_gives_the_same_numbers():
 
 def test_validation_split_holds_out_the_end_of_the_arrays():
     dataset = blobs(60)
-    split = compiled(vt.baselines.ValenNon, dataset)
+    split = compiled(vt.baselines.ValenNon, dataset, eager=True)
     history = split.fit(
         dataset.features, dataset.candidates, validation_split=0.25, epochs=2, verbose=0
     ).history
     first = dataset.take(slice(0, 45))
-    by_hand = compiled(vt.baselines.ValenNon, dataset)
+    by_hand = compiled(vt.baselines.ValenNon, dataset, eager=True)
     by_hand.fit(first, validation_data=dataset.take(slice(45, 60)), epochs=2, verbose=0)
     assert_same_weights(split, by_hand)
     assert history["val_loss"] == by_hand.history.history["val_loss"]
@@ -329,7 +329,7 @@ def test_what_cannot_serve_as_classifier_is_refused(make, error, message):
 def test_a_wrapped_subclassed_model_serves():
     inputs = keras.Input((3,))
     network = keras.Model(inputs, Subclassed()(inputs))
-    model = compiled(vt.Valen, blobs(30), network=network)
+    model = compiled(vt.Valen, blobs(30), network=network, eager=True)
     model.fit(blobs(30), epochs=2, callbacks=schedule(1), verbose=0)
     assert model.has_graph
 
@@ -401,7 +401,7 @@ def test_terminate_on_nan_stops_instead_of_raising():
     assert model.epochs_trained == 1
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("steps", [1, 2])
 def test_one_iteration_over_all_epochs_changes_nothing(steps, monkeypatch):
     dataset = blobs(90)
     histories = []

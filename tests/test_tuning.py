@@ -15,7 +15,7 @@ import numpy as np
 import pandas
 import pytest
 import yaml
-from conftest import blobs
+from conftest import blobs, eager_models
 
 import valen_tf as vt
 from valen_tf import cli, tuning
@@ -33,9 +33,10 @@ def found(tmp_path_factory):
     """A search of three trials, one data set."""
     folder = tmp_path_factory.mktemp("tuning") / "blobs"
     lines = []
-    searcher = tuning.search(
-        blobs(120), folder, CONFIG, trials=3, tuner="random", report=lines.append
-    )
+    with eager_models():
+        searcher = tuning.search(
+            blobs(120), folder, CONFIG, trials=3, tuner="random", report=lines.append
+        )
     return searcher, folder, lines
 
 
@@ -67,7 +68,7 @@ def test_a_trial_is_judged_by_held_out_candidate_sets_and_never_sees_a_label(fou
     )
 
 
-def test_the_best_model_is_rebuilt_to_the_same_score(found):
+def test_the_best_model_is_rebuilt_to_the_same_score(found, eagerly):
     searcher, folder, _ = found
     best = searcher.oracle.get_best_trials(1)[0]
     model = searcher.get_best_models(1)[0]
@@ -129,7 +130,7 @@ class Diverging(tuning.HyperModel):
         return super().fit(hp, model, **kwargs)
 
 
-def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch):
+def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(searching, "HyperModel", Diverging)
     lines = []
     space = {"settings.compatibility_weight": (0.5, 2.0)}
@@ -153,7 +154,7 @@ def test_a_failed_trial_is_shown_and_never_best(tmp_path, monkeypatch):
     assert best.settings["compatibility_weight"] <= 1
 
 
-def test_a_search_where_every_trial_fails_ends_with_the_reason(tmp_path, monkeypatch):
+def test_a_search_where_every_trial_fails_ends_with_the_reason(tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(searching, "HyperModel", Diverging)
     space = {"settings.compatibility_weight": (1.5, 2.0)}
     with pytest.raises((ValueError, RuntimeError), match="diverged in epoch 3"):
@@ -162,7 +163,7 @@ def test_a_search_where_every_trial_fails_ends_with_the_reason(tmp_path, monkeyp
         )
 
 
-def test_hyperband_continues_a_trial_where_it_stopped(tmp_path):
+def test_hyperband_continues_a_trial_where_it_stopped(tmp_path, eagerly):
     config = experiments.read_config(
         overrides=[*QUICK, "training.epochs=3", "training.warm_up_epochs=1"]
     )

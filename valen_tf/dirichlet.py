@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from valen_tf.model import replicas
+from valen_tf.model import gammas, replicas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,9 @@ def bounded_concentration(raw: tf.Tensor, *, lower: float = 1e-3, upper: float =
     return tf.exp(width * tf.tanh(raw / width))
 
 
-def log_sample(concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int]) -> tf.Tensor:
+def log_sample(
+    concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int], vectorized: bool = False
+) -> tf.Tensor:
     """Draws the logarithm of one Dirichlet sample per row, differentiably.
 
     A Dirichlet draw is a normalised row of Gamma(concentration) draws. At small concentrations
@@ -72,6 +74,8 @@ def log_sample(concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int]) -> 
     Args:
         concentration: [batch, classes], positive.
         seed: stateless seed, integers of shape [2]; the same seed gives the same draw.
+        vectorized: Whether `valen_tf.model.gammas` draws, several times as fast as TensorFlow's
+            generator. The draws of a seed are then others.
 
     Returns:
         [batch, classes], finite logarithms; their exponentials sum to one in each row.
@@ -81,6 +85,8 @@ def log_sample(concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int]) -> 
         >>> tf.reduce_sum(tf.exp(log_distribution), axis=-1).numpy().round(4)
         array([1., 1.], dtype=float32)
     """
+    if vectorized:
+        return tf.nn.log_softmax(gammas.log_draws(concentration, seed=seed))
     gamma_seed, uniform_seed = tf.unstack(tf.random.split(seed, 2))
     # Not TFP's Gamma, which under an eager tape draws other numbers of a seed than in a graph.
     boosted = tf.random.stateless_gamma(
@@ -95,7 +101,12 @@ def log_sample(concentration: tf.Tensor, *, seed: tf.Tensor | Sequence[int]) -> 
 
 
 def log_sample_of(
-    index: tf.Tensor, concentration: tf.Tensor, *, seed: Sequence, draw: int = 0
+    index: tf.Tensor,
+    concentration: tf.Tensor,
+    *,
+    seed: Sequence,
+    draw: int = 0,
+    vectorized: bool = False,
 ) -> tf.Tensor:
     """The logarithm of one draw of each example's Dirichlet, whatever the order of the batch.
 
@@ -109,6 +120,7 @@ def log_sample_of(
         seed: Pair of integers, which may be tensors: a model's seed and its step, so that a resumed run
             draws the same.
         draw: Number of the draw, where several are needed with one seed.
+        vectorized: As in `log_sample`.
 
     Returns:
         [batch, classes], as `log_sample`.
@@ -127,7 +139,7 @@ def log_sample_of(
     order = tf.argsort(index)
     seed = tf.stack([tf.cast(part, tf.int32) for part in seed])
     seed = tf.random.experimental.stateless_fold_in(seed, draw)
-    log_draws = log_sample(tf.gather(concentration, order), seed=seed)
+    log_draws = log_sample(tf.gather(concentration, order), seed=seed, vectorized=vectorized)
     log_draws = tf.gather(log_draws, tf.math.invert_permutation(order))
     return place.cut(log_draws) if place else log_draws
 

@@ -32,6 +32,26 @@ def restrict(probabilities: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     return kept / tf.reduce_sum(kept, axis=-1, keepdims=True)
 
 
+def product(one: tf.Tensor, other: tf.Tensor, share: tf.Tensor | float) -> tf.Tensor:
+    """The weighted product of two opinions, one^(1 - share) other^share, whose rows sum to one.
+
+    Args:
+        one: Probabilities [batch, classes].
+        other: Probabilities [batch, classes].
+        share: The second opinion's weight, from 0 to 1.
+
+    Returns:
+        [batch, classes], zero where either opinion is.
+
+    Example:
+        >>> product(tf.constant([[0.5, 0.5, 0.0]]), tf.constant([[0.8, 0.2, 0.0]]), 0.5).numpy().round(3)
+        array([[0.667, 0.333, 0.   ]], dtype=float32)
+    """
+    floor = 1e-30  # invisible beside any probability that matters
+    logs = (1.0 - share) * tf.math.log(one + floor) + share * tf.math.log(other + floor)
+    return tf.where((one > 0) & (other > 0), tf.nn.softmax(logs), 0.0)
+
+
 def confidence(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Softmax over the candidates only: the confidence zeta of Eq. 11.
 

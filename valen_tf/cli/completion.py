@@ -16,7 +16,6 @@ _valen_tf() {{
 complete -o filenames -o nospace -F _valen_tf valen-tf
 """
 _ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
-SHELLS = ("bash", "zsh", "fish")
 
 
 def script(parser, shell, keys):

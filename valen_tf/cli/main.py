@@ -573,6 +573,7 @@ def _reproduce(options):
 def _results(options):
     from valen_tf.papers.valen2021 import records, results, summary
 
+    terminal.load_tensorflow()  # the methods' defaults, from which records may depart
     if options.pack:
         _say(f"{records.pack(options.records)} records in {options.records}")
     if options.summary:

@@ -1,8 +1,9 @@
 """One room for data: data sets, their batches, readers, generators of candidate sets, named sets."""
 
+from valen_tf.data import annotation_tools
 from valen_tf.data.dataset import PartialLabelDataset
 
-__all__ = ["Batches", "PartialLabelDataset"]
+__all__ = ["Batches", "PartialLabelDataset", "annotation_tools"]
 
 
 def __getattr__(name):
@@ -10,8 +11,4 @@ def __getattr__(name):
         from valen_tf.data.batches import Batches
 
         return Batches
-    if name == "annotation_tools":  # which nothing else here imports
-        import valen_tf.data.annotation_tools
-
-        return valen_tf.data.annotation_tools
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -297,15 +297,15 @@ def _nearest(embeddings, rows, found, num_neighbors):
     found = np.sort(found, axis=1)
     unwanted = (found < 0) | (found == rows[:, None])
     unwanted[:, 1:] |= found[:, 1:] == found[:, :-1]
-    distances = _squared_distances(embeddings, rows, found)
-    distances[unwanted] = np.inf
+    distances = _squared_distances(embeddings, rows, np.where(unwanted, -1, found))
+    distances[unwanted] = np.inf  # which were not computed
     found = np.where(unwanted, rows[:, None], found)
     nearest = np.argpartition(distances, num_neighbors - 1, axis=1)[:, :num_neighbors]
     return np.take_along_axis(found, nearest, axis=1).astype(np.int32)
 
 
 def _squared_distances(embeddings, rows, others):
-    """Squared distances of some rows to others of each [rows, any]."""
+    """Squared distances of some rows to others of each [rows, any]; anything where an other is negative."""
     import faiss
 
     points = embeddings[rows]

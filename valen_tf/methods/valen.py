@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbors by
+MANY_CLASSES = 50  # above, label distributions are drawn by `valen_tf.model.gammas`
+SAMPLERS = ("tensorflow", "vectorized")
 
 
 LAMBDA_AND_EPSILON = {
@@ -53,6 +55,7 @@ class LabelEnhancement(PartialLabelModel):
     """
 
     rules = checks.rules(PartialLabelModel.rules, num_neighbors=checks.COUNT)
+    runs_on_xla = False  # neither sparse products nor ragged gathers do
     # Part of the epochs at whose end the learning rates of the default optimizers fall to zero.
     default_cooldown = 0.0
 
@@ -303,6 +306,9 @@ class Valen(LabelEnhancement):
         num_components: Of a wider embedding the encoder sees this many principal components; `None` for
             the embedding as it is.
         hidden_units: Width of the encoder's and the decoder's hidden layers.
+        sampler: What draws the label distributions: `"tensorflow"`, its generator, or `"vectorized"`,
+            `valen_tf.model.gammas`, which draws other numbers and is several times as fast; by default the
+            first up to 50 classes, the second above.
         coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
             `"estimate"`.
         seed: Seed of everything random in training.
@@ -346,6 +352,7 @@ class Valen(LabelEnhancement):
         trust_steps=checks.COUNT,
         num_components=checks.optional(checks.COUNT),
         hidden_units=checks.WIDTH,
+        sampler=checks.optional(checks.one_of(*SAMPLERS)),
     )
 
     @checks.checked(former={"num_neighbours": "num_neighbors"})
@@ -364,6 +371,7 @@ class Valen(LabelEnhancement):
         num_neighbors: int = 10,
         num_components: int | None = 128,
         hidden_units: int = 64,
+        sampler: str | None = None,
         coverage: float | str = 1.0,
         seed: int = 0,
         name: str | None = None,
@@ -385,6 +393,9 @@ class Valen(LabelEnhancement):
         self.trust_steps = trust_steps
         self.num_components = num_components
         self.hidden_units = hidden_units
+        self.sampler = sampler
+        chosen = sampler or SAMPLERS[self.num_classes > MANY_CLASSES]
+        self.draws_vectorized = chosen == "vectorized"
 
         self._concentration = tf.function(
             lambda index: self.posterior(index)[0],
@@ -441,10 +452,13 @@ class Valen(LabelEnhancement):
         expected_log = dirichlet.expected_log(concentration)
         divergence = dirichlet.kl(concentration, prior)
         step = (self.seed, self.optimizer.iterations)
-        distribution = tf.exp(dirichlet.log_sample_of(index, concentration, seed=step))
+        distribution = tf.exp(
+            dirichlet.log_sample_of(
+                index, concentration, seed=step, vectorized=self.draws_vectorized
+            )
+        )
         own = self.read("confidence", index)
-        pooled = (1.0 - share) * own + share * losses.restrict(mean, candidates)
-        target = tf.stop_gradient(pooled)
+        target = tf.stop_gradient(self.pooled(own, losses.restrict(mean, candidates), share))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
@@ -478,8 +492,7 @@ class Valen(LabelEnhancement):
         """How much of the classifier's target is the posterior's opinion, by the trust in the neighbors.
 
         The rest is the opinion that the classifier had when it last saw the example, as in the warm-up. An
-        opinion that follows every step would agree with whatever has just been learned. A mixture is as
-        unsure as the opinions are apart, so that no opinion makes the other surer than the evidence does.
+        opinion that follows every step would agree with whatever has just been learned.
 
         In the long run a constant share has the last word. Where the graph is evidence of its own and the
         better judge, the posterior's share stays. Where the classifier is the better judge, or the graph
@@ -491,6 +504,18 @@ class Valen(LabelEnhancement):
         steps = tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
         share = trust / (1.0 + steps / self.trust_steps)
         return tf.where(trust < 0.5, share, trust) if self.embedding_is_fixed else share
+
+    def pooled(self, own: tf.Tensor, inferred: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
+        """The classifier's target, of its own opinion and the posterior's, [batch, classes].
+
+        A mixture is as unsure as the opinions are apart, so that no opinion makes the other surer than the
+        evidence does. But a mixture takes a part of its surety from every label, also where the classifier
+        is the better judge. There the opinions' product is the target: neighbors that know less decide
+        what the classifier leaves undecided.
+        """
+        mixture = (1.0 - share) * own + share * inferred
+        product = losses.product(own, inferred, share)
+        return tf.where(self.memory.tables["trust"] < 0.5, product, mixture)
 
     def warm_up_terms(self, logits: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
         """The minimal loss, without the examples that are withheld from it."""

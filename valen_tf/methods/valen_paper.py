@@ -98,6 +98,7 @@ class ValenPaper(Valen):
             num_components=None,
             num_neighbors=num_neighbors,
             hidden_units=hidden_units,
+            sampler="tensorflow",
             seed=seed,
             name=name,
         )

@@ -74,6 +74,8 @@ class PartialLabelModel(KerasHooks):
     weighs_answers = True
     # What arguments of the constructor must be, by name; see `valen_tf.checks`.
     rules = checks.rules(seed=checks.SEED, coverage=checks.coverage)
+    # Whether XLA has a kernel for every operation of the step.
+    runs_on_xla = True
     # Whether only the classifier learns yet, of a method that has further networks.
     warming_up = False
 
@@ -90,7 +92,7 @@ class PartialLabelModel(KerasHooks):
         self.num_classes = check_classifier(self.classifier)
         self.coverage = checks.coverage("coverage", coverage)
         self.seed = checks.SEED("seed", seed)
-        self.supports_jit = False  # XLA has no kernel for the sparse products and ragged gathers
+        self.supports_jit = False  # `compile` says otherwise
         self.term_metrics = {term: keras.metrics.Mean(name=term) for term in self.term_names}
         self.memory = memory.Memory()
         self.memory.add("epochs_trained", (), np.int64)
@@ -499,7 +501,8 @@ class PartialLabelModel(KerasHooks):
         Args:
             optimizer: The classifier's optimizer; by default that of the method's literature.
             metrics: Keras metrics or their names.
-            **kwargs: `run_eagerly`, `steps_per_execution`, `jit_compile` of `keras.Model.compile`.
+            **kwargs: `run_eagerly`, `steps_per_execution`, `jit_compile` of `keras.Model.compile`. XLA
+                compiles on request alone, and not the methods that learn on a graph.
         """
         for argument in ("loss", "loss_weights", "weighted_metrics"):
             if kwargs.pop(argument, None) is not None:
@@ -509,6 +512,8 @@ class PartialLabelModel(KerasHooks):
                 )
         optimizer = self.default_optimizer() if optimizer is None else optimizer
         variables = self.trained_variables()
+        # Keras's "auto" would choose XLA on some machines, where training rounds otherwise.
+        self.supports_jit = self.runs_on_xla and kwargs.get("jit_compile") is True
         super().compile(optimizer=keras.optimizers.get(optimizer), metrics=metrics, **kwargs)
         self.add_update(self.optimizer, variables)
 

@@ -310,11 +310,6 @@ def read_pattern(schema: dict) -> Pattern:
     return Pattern(schema.get("class_names"), kinds, each(text)("ids", ids), preparation)
 
 
-def read_features(csv: pathlib.Path | str, schema: dict) -> Any:
-    """Features of a table, in the order of a run's schema."""
-    return read_rows(csv, schema)[0]
-
-
 def read_rows(
     csv: pathlib.Path | str, schema: dict, images: pathlib.Path | str | None = None
 ) -> tuple[Any, pandas.DataFrame]:

@@ -175,6 +175,8 @@ def _train(run, folder):
         "clean_network": _clean_network(run),
         "trust": _trust(model),
     }
+    if getattr(model, "draws_vectorized", False):
+        record["sampler"] = "vectorized"
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
     for key, values in history.items():
         arrays[f"history_{key}"] = np.array(values, np.float32)

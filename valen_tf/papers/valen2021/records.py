@@ -20,10 +20,11 @@ A record says which cell of which table or figure it belongs to, what was run, a
     convergence        mean absolute change of the label distributions at each epoch, or null
     course             test accuracy and training terms at every tenth epoch and the last ten, or null
     trust              share of the posterior in VALEN's target, or null
+    sampler            "vectorized" where VALEN drew so, which it does for many classes; else missing
     clean_network      whose network drew the instance-dependent sets: "authors' form, 400 epochs",
                        "trained here, N epochs", or a file's name and checksum; null for other sets
 
-The last three are missing in old records.
+Course, trust and clean_network are missing in old records.
 
 The arrays: `probabilities` [test examples, classes] and `labels` [test examples]; for methods that
 recover them `distributions` and `candidates` [examples, classes], `train_labels` [examples] and
