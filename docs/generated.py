@@ -617,11 +617,12 @@ def prediction_sets():
             f"{run['guaranteed_size']:.1f}",
             f"{run['ece']:.3f}",
             f"{run['ece_after']:.3f}",
+            f"{run['ece_least']:.3f}",
         ]
         for run in _lines("coverage.jsonl")
     ]
     header = ["data", "method", "accuracy", "covered", "size", "covered, guaranteed"]
-    return _table([*header, "size, guaranteed", "error before", "error after"], rows)
+    return _table([*header, "size, guaranteed", "error before", "error after", "at least"], rows)
 
 
 def crowd():
@@ -697,6 +698,43 @@ def mixed_table():
         what += f"; machine's load {record['load_average']}"
     header = [what, "clock, s", "processor, s"]
     return _table(header, rows)
+
+
+COST_OF_PAGES = ["page of MNIST", "cores", "load", "clock, s", "processor, s", "size, MB"]
+
+
+def report_cost():
+    """Seconds and size of the label report."""
+    rows = [
+        [
+            f"{run['examples']:,} examples, {'with' if run['pictures'] else 'without'} pictures",
+            run["cores"],
+            run["load_average"],
+            run["seconds"],
+            run["processor_seconds"],
+            run["megabytes"],
+        ]
+        for run in _lines("label_report_cost.jsonl")
+    ]
+    return _table(COST_OF_PAGES, rows)
+
+
+COST_OF_COMPARISON = {
+    "methods": "methods",
+    "trainings": "trainings",
+    "jobs": "`--jobs`",
+    "cores": "cores",
+    "load_average": "load",
+    "seconds": "clock, s",
+    "processor_seconds": "processor, s",
+}
+
+
+def comparison_cost():
+    """Seconds of a comparison of all methods on Lost."""
+    runs = list(_lines("comparison_cost.jsonl"))
+    rows = [[name, *(run[key] for run in runs)] for key, name in COST_OF_COMPARISON.items()]
+    return _table(["what", *("measured" for _ in runs)], rows)
 
 
 def choice_of_methods():
@@ -789,6 +827,8 @@ TABLES = {
     "crowd_recovered": crowd_recovered,
     "missing_truth": missing_truth,
     "mixed_table": mixed_table,
+    "report_cost": report_cost,
+    "comparison_cost": comparison_cost,
     "half_precision": half_precision,
     "graph_weights": graph_weights,
     "corrections": corrections,

@@ -51,7 +51,7 @@ FLOORS = """
     model.network_estimator model.stand_ins
     methods.*
     methods.rc methods.valen_authors methods.valen_paper
-    reports.opinions reports.agreement reports.uncertainty
+    reports.opinions reports.agreement reports.uncertainty reports.curves
     reports.evidence
     reports.frame
     reports.page reports.asking
@@ -62,6 +62,7 @@ FLOORS = """
     runs.sources
     runs.building
     runs.reporting
+    runs.watching
     runs.running
     runs.serving
     runs

@@ -72,6 +72,28 @@ def test_the_interval_is_as_wide_as_the_estimate_scatters():
     assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.2)
 
 
+def test_networks_are_not_left_behind_for_a_classical_method_that_is_fitted_whole(monkeypatch):
+    calls = []
+
+    def judged(config, train, held_out, path):
+        name, epochs = config.method, config.training.epochs
+        slow = {"proden": 0.9, "cc": 0.8}.get(name, 0.3) * min(1, epochs / 60)
+        scores, candidates = simulated(
+            {"ipal": 0.6, "plknn": 0.5}.get(name, slow), num_examples=150, seed=len(calls)
+        )
+        calls.append((name, epochs))
+        hit, second, share = hits(np.exp(scores), candidates)
+        return {"hit": hit, "second": second, "share": share, "seconds": np.array(0.0)}
+
+    monkeypatch.setattr(comparing, "_tried", judged)
+    names = ["ipal", "plknn", "plsvm", "plle", "clpl", "rc", "ga", "d2cnn", "cc", "proden"]
+    found = vt.compare(blobs(60), methods=names, repeats=2, report=quiet)
+    assert found.recommended == "proden"
+    assert [epochs for name, epochs in calls if name == "proden"] == [15, 20, 60, 60]
+    examples = found.frame.set_index("method")["examples"]
+    assert set(examples.index[examples == 300]) == {"ipal", "plknn", "cc", "proden"}  # both folds
+
+
 @pytest.mark.parametrize(("accuracy", "recommended"), [(0.79, "valen"), (0.3, "ipal")])
 def test_valen_is_taken_where_the_sets_cannot_tell_it_from_the_best(
     accuracy, recommended, monkeypatch
@@ -115,6 +137,8 @@ def test_guessing_is_called_guessing():
     assert found.recommended is None and found.config is None
     assert set(found.frame["verdict"]) == {"no better than guessing"}
     assert "No method is better" in str(found)
+    low, middle, high = (found.frame[f"estimated_accuracy{end}"] for end in ("_low", "", "_high"))
+    assert (low >= 0).all() and (low <= middle).all() and (middle <= high).all()
 
 
 def test_a_method_that_fails_is_named_and_the_others_go_on():
@@ -156,6 +180,18 @@ def test_a_comparison_continues_and_refuses_other_data_and_broken_files(tmp_path
         (tmp_path / "c" / name).write_bytes(kept)
 
 
+@pytest.mark.slow
+def test_several_processes_find_what_one_finds():
+    data, lines = blobs(90), []
+    tables = [
+        vt.compare(data, methods=["plknn", "clpl"], repeats=2, jobs=jobs, report=lines.append).frame
+        for jobs in (1, 2)
+    ]
+    assert tables[0].drop(columns="seconds").equals(tables[1].drop(columns="seconds"))
+    told = [line.rpartition(",")[0] for line in lines]  # without the seconds
+    assert told[: len(told) // 2] == told[len(told) // 2 :]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -183,3 +219,7 @@ def test_networks_race_on_the_command_line_and_the_best_one_is_written(tmp_path,
     assert yaml.safe_load((tmp_path / "c" / "comparison.yaml").read_text())["folds"] == 5
     made = {path.name for path in (tmp_path / "c" / "predictions").iterdir()}
     assert "proden-15-0.npz" in made and not [name for name in made if name.endswith(".state")]
+    assert "fold 1" in told
+    assert main([*command, "--quiet", "--repeats", "1", "--out", str(tmp_path / "c")]) == 0
+    told = capsys.readouterr().out
+    assert "fold 1" not in told and "Take " in told

@@ -231,6 +231,7 @@ def test_a_run_folder_holds_what_it_should(run):
         "history.json",
         "model.keras",
         "report.html",
+        "training.html",
         "schema.json",
         "summary.json",
         "label_distributions.csv",
@@ -317,14 +318,25 @@ def test_export_serves_a_run_in_numbered_versions(run, animals, tmp_path, capsys
     assert metadata["scores"] == json.loads((run / "summary.json").read_text())
 
 
-def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(animals, tmp_path):
+def test_a_csv_without_true_labels_is_scored_by_its_candidate_sets(
+    animals, tmp_path, capsys, monkeypatch
+):
     frame = pandas.read_csv(animals).drop(columns="truth")
     frame.to_csv(tmp_path / "unlabelled.csv", index=False)
     folder = tmp_path / "run"
     arguments = ["--csv", str(tmp_path / "unlabelled.csv"), "data.candidates=labels", *QUICK]
     assert cli.main(["train", *arguments, "ablation=false", "--out", str(folder)]) == 0
     summary = json.loads((folder / "summary.json").read_text())
-    assert set(summary) == {"covering_rate", "approximated_accuracy", "seconds"}
+    told = {"estimated_accuracy", "covering_rate", "approximated_accuracy"}
+    assert set(summary) == {*told, "guessing_covering_rate", "decided_labels", "seconds"}
+    shown = capsys.readouterr().out
+    assert "accuracy that held-out candidate sets suggest" in shown
+    assert f"{100 * summary['decided_labels']:.2f} %" in shown
+    assert "no better than" not in shown
+    guessed = {**summary, "covering_rate": summary["guessing_covering_rate"]}
+    monkeypatch.setattr(vt.runs, "train", lambda *_, **__: guessed)
+    assert cli.main(["train", *arguments, "--out", str(tmp_path / "noise")]) == 0
+    assert "no better than always naming" in capsys.readouterr().out
     assert 0 < summary["approximated_accuracy"] <= summary["covering_rate"] <= 1
 
 

@@ -2,8 +2,10 @@
 
 import json
 import pathlib
+import re
 import shutil
 
+import keras
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,9 @@ from valen_tf.data.answers import Answers
 from valen_tf.data.corrections import corrected, read_corrections
 from valen_tf.data.harmless import printable
 from valen_tf.reports import agreement, opinions, page
+from valen_tf.reports.curves import curves_page
 from valen_tf.reports.evidence import gather
+from valen_tf.runs.watching import TrainingPage
 
 NAMES_OF_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES_OF_CHROMIUM)), None)
@@ -322,7 +326,7 @@ def test_the_page_works_in_a_browser(browser, tmp_path):
         shown,
         tmp_path / "report.html",
         title="Blobs & <b>co</b>",
-        details=[f"text number {number}" for number in range(200)],
+        details=[f"text number {number} <img src=x onerror='broken=1'>" for number in range(200)],
         history={"loss": [3.0, 2.0, 1.5]},
         held_out=shown.revealed(),
     )
@@ -399,6 +403,49 @@ def test_the_page_works_in_a_browser(browser, tmp_path):
     wait(lambda: browser.execute_script("return innerWidth") == 360)
     assert browser.execute_script("return document.documentElement.scrollWidth") == 360
     assert all(box.rect["width"] > 0 for box in all_of("#labels tbody input, #labels tbody button"))
+    assert browser.get_log("browser") == []
+
+
+def test_curves_are_seen_while_it_trains(tmp_path):
+    data, (path, state) = blobs(30), (tmp_path / "training.html", tmp_path / "state.npz")
+    seen = []
+
+    class Look(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append(path.read_text())
+            if len(seen) == 3:
+                raise KeyboardInterrupt
+
+    def train():
+        model = compiled(vt.methods.Proden, data, eager=True)
+        page = TrainingPage(tmp_path, NAMES[0])
+        watching = [page.begin("proden", 4, state), vt.callbacks.Resume(state), Look()]
+        model.fit(data, epochs=4, callbacks=watching, verbose=0)
+        return page
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert all('http-equiv="refresh"' in text and "<script" not in text for text in seen)
+    assert "1 of 4 epochs" in seen[0] and "<svg" not in seen[0] and "3 of 4 epochs" in seen[2]
+    page = train()  # goes on, and shows the epochs of the first process too
+    assert len(seen) == 4 and "4 of 4 epochs" in seen[3]
+    curves = re.findall(r'points="([^"]*)"', seen[3])
+    assert curves and all(len(points.split()) == 4 for points in curves)
+    page.end()
+    assert "refresh" not in path.read_text() and 'href="report.html"' in path.read_text()
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_the_page_of_curves_works_in_a_browser(live, browser, tmp_path):
+    trainings = [(NAMES[1], {NAMES[0]: [3.0, 2.0], "loss": [1.0, 0.5]}, 4), ("other", {}, 4)]
+    text = curves_page(NAMES[0], NAMES[1], trainings, live=live, link="report.html")
+    (tmp_path / "training.html").write_text(text)
+    browser.get((tmp_path / "training.html").as_uri())
+    shown = {tag: browser.find_element("css selector", tag).text for tag in ("h1", ".lead", "h2")}
+    assert shown == {"h1": NAMES[0], ".lead": f"{NAMES[1]} report.html", "h2": NAMES[1]}
+    assert len(browser.find_elements("tag name", "polyline")) == 2
+    assert browser.execute_script("return window.broken === undefined")
+    assert browser.execute_script(FAINTEST) >= 4.5
     assert browser.get_log("browser") == []
 
 

@@ -39,6 +39,32 @@ def test_prediction_sets_cover_what_was_asked_for(sharpness):
     assert safe.sets(probabilities[3000:])[np.arange(3000), labels[3000:]].mean() >= covered
 
 
+def misled(num_examples, *, fooled, seed=0):
+    """As of a model that takes the next class for the true one, where sets often have that class too."""
+    rng, rows = np.random.default_rng(seed), np.arange(num_examples)
+    labels = rng.integers(0, 6, num_examples)
+    rivals, is_fooled = (labels + 1) % 6, rng.random(num_examples) < fooled
+    logits = rng.normal(size=(num_examples, 6))
+    logits[rows, labels] += 2
+    logits[rows, rivals] += np.where(is_fooled, 5, 0)
+    sets = rng.random((num_examples, 6)) < 0.1
+    sets[rows, rivals] |= rng.random(num_examples) < np.where(is_fooled, 0.7, 0.3)
+    sets[rows, labels] = True
+    p = np.exp(logits)
+    return p / p.sum(axis=1, keepdims=True), labels, sets.astype(np.uint8)
+
+
+@pytest.mark.parametrize("fooled", [0.1, 0.2, 0.4])
+def test_a_misled_model_still_has_sets_that_cover_most(fooled):
+    probabilities, _, sets = misled(3000, fooled=fooled)
+    calibration = uncertainty.calibrate(probabilities, sets)
+    new, labels, _ = misled(3000, fooled=fooled, seed=1)
+    inside = calibration.sets(new)
+    covered = inside[np.arange(3000), labels].mean()
+    assert 0.8 < covered < 0.97 and inside.sum(axis=1).mean() < 4
+    assert covered > (new.argmax(axis=1) == labels).mean()
+
+
 def test_on_true_labels_the_sets_are_split_conformal_sets():
     probabilities, labels, _ = drawn(999)
     calibration = uncertainty.calibrate(probabilities, np.eye(5)[labels], coverage=0.9)

@@ -258,6 +258,18 @@ class Resume(keras.callbacks.Callback):
         files.write_arrays(self.path, state, write=files.write_alone)
 
 
+def epochs_of(path: pathlib.Path | str) -> list[dict]:
+    """The logs of the epochs that a file of `Resume` knows, one dict for each epoch.
+
+    Args:
+        path: The file. Where there is none, no epoch is known.
+    """
+    if not pathlib.Path(path).exists():
+        return []
+    with np.load(path, allow_pickle=False) as state:
+        return json.loads(str(state["epochs"]))
+
+
 class HeldOutScores(keras.callbacks.Callback):
     """Logs label-free scores on held-out candidate sets and, beside them, the accuracy on a test part.
 

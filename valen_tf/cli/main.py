@@ -441,6 +441,11 @@ def _train(options):
         prepare=functools.partial(_load_tensorflow, options),
     )
     _show(summary, title=f"{config.method} on {name}")
+    if summary.get("covering_rate", 1) <= summary.get("guessing_covering_rate", 0):
+        _say(
+            "The predictions are no better than always naming the most frequent candidate: check that "
+            "features and candidate sets belong together; `valen-tf compare` tries other methods."
+        )
     if not options.quiet:
         _say(
             f"Everything is in {folder}; `valen-tf evaluate {folder}` and `valen-tf predict {folder}` use "
@@ -514,7 +519,8 @@ def _compare(options):
     _load_tensorflow(options)
     folder = options.out or os.path.join("comparison", name)
     how = {name: getattr(options, name) for name in ("methods", "repeats", "jobs")}
-    found = tuning.compare(runs.prepare(config).train, folder, config, report=_say, **how)
+    report = _quiet if options.quiet else _say
+    found = tuning.compare(runs.prepare(config).train, folder, config, report=report, **how)
     _say(f"\n{found}")
     if found.recommended:
         _say(f"`valen-tf train {folder}/best.yaml` trains it; all scores are in {folder}.")
@@ -662,8 +668,11 @@ def _say(text, file=None):
 _WORDS = {
     "accuracy": "accuracy on {of} true labels",
     "balanced_accuracy": "mean recall of the classes",
+    "estimated_accuracy": "accuracy that {of} candidate sets suggest",
     "covering_rate": "predictions inside {of} candidate sets",
+    "guessing_covering_rate": "the most frequent candidate, always named, inside {of} candidate sets",
     "approximated_accuracy": "approximated accuracy on {of} candidate sets",
+    "decided_labels": "training labels decided surely (90 % of the distribution and more)",
     "recovered_labels": "training labels recovered (top of the distribution)",
     "majority_recovered_labels": "training labels recovered by the majority of the answers",
     "dawid_skene_recovered_labels": "training labels recovered by Dawid-Skene, without a classifier",

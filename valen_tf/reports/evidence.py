@@ -10,7 +10,7 @@ import scipy.special
 
 from valen_tf.checks import require
 from valen_tf.data.dataset import PartialLabelDataset
-from valen_tf.graph import search
+from valen_tf.graph.neighbors import search
 from valen_tf.reports import opinions
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def gather(model: Any, dataset: PartialLabelDataset) -> Evidence:
     flat = np.asarray(dataset.features).reshape(len(dataset), -1)
     inputs = opinions.scaled(flat)
     k = min(opinions.NUM_VOTERS, len(dataset) - 1)
-    neighbors, _ = search.search(opinions.searched(inputs), k)
+    neighbors, _ = search(opinions.searched(inputs), k)
     opinion = opinions.second_opinion(inputs, distributions, neighbors)
     doubt = opinions.doubt(opinion, distributions, dataset.candidates)
     beliefs = [opinion, probabilities]

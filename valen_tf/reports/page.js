@@ -139,6 +139,12 @@ function refocus(place, kind) {
   if (found) found.focus({ preventScroll: true });
 }
 const suggestion = (place) => (X.hint[place] >= 0 ? X.hint[place] : recovered(place));
+// A suggestion lies outside of the set where the truth seems to be missing, else it is a candidate.
+function hint(place) {
+  const label = name(X.hint[place]);
+  return X.why[place] & 1 ? `Similar examples and the model speak for ${label}, which is no candidate.`
+    : `Of the other candidates, similar examples speak most for ${label}.`;
+}
 function more(place) {
   const chooser = make("select", { "aria-label": `Right label of row ${X.row[place]}`, onchange: (event) => pick(place, event.target.value === "" ? null : Number(event.target.value)) });
   const chosen = state.picked.get(place);
@@ -159,7 +165,7 @@ function more(place) {
     left.length ? block("The example", ...left) : null,
     block("Recovered distribution", bars(place, 12)),
     block("Why it is doubtful", X.why[place] ? why : make("p", { class: "muted" }, "Nothing speaks against it."),
-      make("p", {}, X.hint[place] >= 0 ? `Similar examples rather speak for ${name(X.hint[place])}.` : ""),
+      X.hint[place] >= 0 ? make("p", {}, hint(place)) : null,
       X.major ? make("p", { class: "muted" }, `Most annotators said ${name(X.major[place])}.`) : null,
       make("h3", {}, "The right label"), chooser),
     X.near[place].length ? block("Most similar examples", near) : null)));
@@ -216,7 +222,7 @@ function overview() {
     rows.push(make("button", { type: "button", class: "plain name", title: meaning, onclick: () => { $("reason").value = String(bit); select(); $("list").scrollIntoView(); } }, title));
     rows.push(bar(count / most), make("span", { class: "share" }, whole(count)));
   });
-  const list = make("div", { class: "bars" }, ...rows);
+  const list = make("div", { class: "bars whole" }, ...rows);
   list.style.gridTemplateColumns = "max-content 1fr 4em";
   $("why").append(list);
   $("reason").append(make("option", { value: "" }, "all labels"), make("option", { value: "any" }, "any doubt"));
@@ -271,7 +277,8 @@ function classes() {
     if (label !== other) { box.className = "shaded"; box.style.setProperty("--share", `${Math.min(100, Math.round(1000 * share))}%`); }
     return box;
   })));
-  const grid = make("table", { class: "heat" }, make("caption", {}, "Where the recovered distributions lie, in percent: a row for each recovered label"), make("thead", {}, head), make("tbody", {}, ...rows));
+  const tall = D.classes.some((title) => title.length > 3);
+  const grid = make("table", { class: tall ? "heat tall" : "heat" }, make("caption", {}, "Where the recovered distributions lie, in percent: a row for each recovered label"), make("thead", {}, head), make("tbody", {}, ...rows));
   grid.style.width = "auto"; grid.style.marginTop = "24px";
   $("heat").append(grid);
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import hashlib
 import html
 import importlib.resources
 import io
@@ -19,6 +18,7 @@ from valen_tf.checks import require
 from valen_tf.data import files
 from valen_tf.data.harmless import printable
 from valen_tf.reports import agreement
+from valen_tf.reports.curves import curves, policy
 from valen_tf.reports.evidence import AMBIGUOUS, REASONS, SURE, Evidence, gather
 from valen_tf.reports.frame import frame_of, write_frame
 
@@ -124,8 +124,8 @@ def _page(content, title):
         data = data.replace(character, f"\\u{ord(character):04x}")
     values = {
         "title": html.escape(printable(title)),
-        "style_hash": _hash(style),
-        "script_hash": _hash(script),
+        "style_hash": policy(style),
+        "script_hash": policy(script),
         "style": style,
         "script": script,
         "data": data,
@@ -136,11 +136,6 @@ def _page(content, title):
         name, brace, after = part.partition("}")
         pieces += [values[name], after] if brace and name in values else ["{", part]
     return "".join(pieces)
-
-
-def _hash(text):
-    """The checksum by which the page's policy lets this text alone run."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _content(evidence: Evidence, model, title, details, history, held_out):
@@ -190,7 +185,13 @@ def _content(evidence: Evidence, model, title, details, history, held_out):
     if dataset.answers is not None:
         content |= _annotators(dataset, evidence)
     if history and any(len(values) > 1 for values in history.values()):
-        content |= _curves(history)
+        epochs = max(map(len, history.values()))
+        content |= {
+            "curves": curves(history),
+            "epochs": epochs,
+            "training_words": f"{epochs} epochs. The loss should fall and flatten. The covering rate, "
+            "and the accuracy on candidate sets, is the share of predictions inside them.",
+        }
     if held_out is not None:
         content["calibration"] = _calibration(model, held_out)
     return content
@@ -375,32 +376,6 @@ def _annotators(dataset, evidence):
             for name, row in zip(quality.index, quality.itertuples(), strict=True)
         ],
         "agreement": agreement.words(alpha),
-    }
-
-
-def _curves(history):
-    """At most 300 points a curve; the loss first, then what is a share of predictions, then its terms."""
-    curves = {}
-
-    def place(name):
-        return "loss" not in name, not name.endswith(("accuracy", "covering_rate"))
-
-    for name in sorted(history, key=place):
-        values = np.asarray(history[name], float)
-        values = values[np.isfinite(values)]
-        if len(values) > 1:
-            kept = np.unique(
-                np.linspace(0, len(values) - 1, min(300, len(values))).round().astype(int)
-            )
-            curves[printable(name.replace("_", " "))] = [
-                float(f"{value:.5g}") for value in values[kept]
-            ]
-    epochs = max(map(len, history.values()))
-    return {
-        "curves": curves,
-        "epochs": epochs,
-        "training_words": f"{epochs} epochs. The loss should fall and flatten. The covering rate, and the "
-        "accuracy on candidate sets, is the share of predictions inside them.",
     }
 
 

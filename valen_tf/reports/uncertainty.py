@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Share of the held-out examples whose candidates are weighed alike, as if the model knew nothing of them:
 # a model that learned wrong candidates finds them probable, in held-out sets as well.
 LEAST_DOUBT = 0.1
+STEPS = 200  # of the likelihood's climb; see `_by_likelihood`
+MOST_FITTED = 2000  # held-out examples that the climb looks at
 _LOGS = (np.log(0.02), np.log(50.0))  # of temperatures
 _TINY = 1e-12
 
@@ -68,10 +70,14 @@ def calibrate(
     The temperature is the one at which the mean confidence is the accuracy that the sets suggest
     (`valen_tf.metrics.estimated_accuracy`). Prediction sets are split conformal sets: a label is in the set
     unless its probability is below what all but `1 - coverage` of the held-out true labels have. Those true
-    labels are not known, so that each candidate counts by its probability of being the true one: the
-    model's own within the set, mixed with the same for all candidates as far as the model's confidence
-    exceeds the estimated accuracy, and by a tenth at least. Where wrong candidates mislead the model more
-    than that, the sets cover less than is asked for (`benchmarks/coverage.py` measures it).
+    labels are not known, so that each candidate counts by its probability of being the true one. A model
+    that learned wrong candidates finds them probable in held-out sets as well. So this probability is
+    estimated in two ways, and the larger prediction sets are taken. One is the model's own within the set,
+    mixed with the same for all candidates as far as the model's confidence exceeds the estimated accuracy,
+    and by a tenth at least. For the other, the likelihood of the held-out sets tells how often the model's
+    first, second, ... label is the true one, and how often it is a candidate without being so; wrong labels
+    are taken for candidates independently of each other. Where wrong candidates mislead the model more than
+    either tells, the sets cover less than is asked for (`benchmarks/coverage.py` measures it).
 
     With `guaranteed`, every held-out example counts by its least probable candidate. The sets then cover at
     least what is asked for wherever candidate sets hold the true label and the examples are exchangeable,
@@ -100,27 +106,18 @@ def calibrate(
     probabilities = np.asarray(probabilities, np.float64)
     rule = f"`probabilities` must have shape {candidates.shape}, that of `candidates`"
     require(probabilities.shape == candidates.shape, rule, f"shape={probabilities.shape}")
-    rows, sets = np.arange(len(candidates)), candidates.astype(bool)
+    sets = candidates.astype(bool)
     estimate = estimated_accuracy(probabilities, candidates)
     temperature = _matching(probabilities, np.clip(estimate, 1 / candidates.shape[1], 0.999))
     calibrated = _tempered(probabilities, temperature)
+    # One more example, the new one, counts as not covered: what makes split conformal sets valid.
+    least = coverage * (len(candidates) + 1)
     if guaranteed:
         needed = np.where(sets, calibrated, np.inf).min(axis=1)
-        weights = np.ones(len(needed))
+        threshold = _threshold(needed, np.ones(len(needed)), least)
     else:
-        own = np.where(sets, calibrated, 0)
-        own /= np.maximum(own.sum(axis=1, keepdims=True), _TINY)
-        alike = sets / sets.sum(axis=1, keepdims=True)
-        top = calibrated.argmax(axis=1)
-        confidence, even = own[rows, top].mean(), alike[rows, top].mean()
-        doubt = (confidence - estimate) / max(confidence - even, _TINY)
-        doubt = np.clip(doubt, LEAST_DOUBT, 1) if sets.sum() > len(sets) else 0.0
-        weights = ((1 - doubt) * own + doubt * alike)[sets]
-        needed = calibrated[sets]
-    order = np.argsort(-needed, kind="stable")
-    # One more example, the new one, counts as not covered: what makes split conformal sets valid.
-    reached = np.cumsum(weights[order]) >= coverage * (len(candidates) + 1)
-    threshold = float(needed[order][reached.argmax()]) if reached.any() else 0.0
+        believed = _by_model(calibrated, sets, estimate), _by_likelihood(calibrated, sets)
+        threshold = min(_threshold(calibrated[sets], each[sets], least) for each in believed)
     return Calibration(
         temperature=temperature,
         threshold=threshold,
@@ -129,6 +126,55 @@ def calibrate(
         estimated_accuracy=estimate,
         num_examples=len(candidates),
     )
+
+
+def _threshold(needed, weights, least):
+    """The highest threshold at which examples of that weight are covered, or 0."""
+    order = np.argsort(-needed, kind="stable")
+    reached = np.cumsum(weights[order]) >= least
+    return float(needed[order][reached.argmax()]) if reached.any() else 0.0
+
+
+def _by_model(probabilities, sets, accuracy):
+    """How probably each candidate is the true label [examples, classes], by a model that is too sure."""
+    own = np.where(sets, probabilities, 0)
+    own /= np.maximum(own.sum(axis=1, keepdims=True), _TINY)
+    alike = sets / sets.sum(axis=1, keepdims=True)
+    rows, top = np.arange(len(sets)), probabilities.argmax(axis=1)
+    confidence, even = own[rows, top].mean(), alike[rows, top].mean()
+    doubt = (confidence - accuracy) / max(confidence - even, _TINY)
+    doubt = np.clip(doubt, LEAST_DOUBT, 1) if sets.sum() > len(sets) else 0.0
+    return (1 - doubt) * own + doubt * alike
+
+
+def _by_likelihood(probabilities, sets):
+    """How probably each candidate is the true label [examples, classes], by the likelihood of the sets.
+
+    The labels of an example are ordered by their probability. The true one has rank r with a probability
+    proportional to p_r g_r, and a label of rank r that is not true is a candidate with probability t_r. A
+    set has the likelihood sum_r in S p_r g_r / t_r, times what no true label changes. Expectation and
+    maximization climb it in g and t, from g = 1 on; on few sets the climb ends before its top.
+    """
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    sets = np.take_along_axis(sets, order, axis=1).astype(np.float64)
+    prior = np.maximum(np.take_along_axis(probabilities, order, axis=1), 1e-6)
+    some = np.random.default_rng(0).permutation(len(sets))[:MOST_FITTED]
+    known, size = sets[some], sets.shape[1]
+    share = known.mean()  # counts as one more example of every rank
+    wrong, factors = np.clip(known.mean(axis=0), 0.02, 0.98), np.ones(size)
+    for _ in range(STEPS):
+        belief = _shares(prior[some] * factors)
+        posterior = _shares(known * belief / wrong)
+        gain = (posterior.sum(axis=0) + 1 / size) / (belief.sum(axis=0) + 1 / size)
+        factors = factors * np.sqrt(gain)
+        inside = (known * (1 - posterior)).sum(axis=0) + share
+        wrong = np.clip(inside / ((1 - posterior).sum(axis=0) + 1), 0.01, 0.99)
+    found = _shares(sets * _shares(prior * factors) / wrong)
+    return np.take_along_axis(found, np.argsort(order, axis=1), axis=1)
+
+
+def _shares(values):
+    return values / values.sum(axis=1, keepdims=True)
 
 
 def _matching(probabilities, accuracy):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from valen_tf.runs.sources import Prepared
 
 REPORT = "report.html"
+PAGE = "training.html"  # of the curves, while it trains
 
 
 def write_report(
@@ -49,14 +50,18 @@ def write_report(
     if source.csv is not None:
         table = columns.read(source.csv)
         details = table.drop(columns=[source.candidates, source.label], errors="ignore")
-    named = pathlib.Path(source.csv).stem if source.csv else source.name
     return reports.report(
         model,
         data.train,
         path,
-        title=named,
+        title=named(config),
         details=details,
         history=history,
         held_out=data.test,
         frame=frame,
     )
+
+
+def named(config: Config) -> str:
+    """What a run is on: the name of its data, or of their table."""
+    return pathlib.Path(config.data.csv).stem if config.data.csv else config.data.name

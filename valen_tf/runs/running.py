@@ -19,7 +19,7 @@ from valen_tf.methods import card, check_settings, is_classical, own_name
 from valen_tf.runs import beforehand, predictions
 from valen_tf.runs.building import fit, has_model, open_model
 from valen_tf.runs.config import read_config, read_stored
-from valen_tf.runs.reporting import REPORT, write_report
+from valen_tf.runs.reporting import PAGE, REPORT, named, write_report
 from valen_tf.runs.sources import corrupted, fingerprint, load, read_csv, read_pattern, read_rows
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ _FILES = (
     "label_distributions.csv",
     "annotators.csv",
     REPORT,
+    PAGE,
     "summary.json",
 )
 
@@ -188,7 +189,8 @@ def _train(config, folder, report, progress, prepare):
     write_json(folder / "schema.json", schema)
     held_out = pandas.DataFrame({"row": test.rows})
     write_csv(folder / "held_out_rows.csv", held_out)
-    model, history = _fit(config, config.method, train_part, test, folder, progress)
+    page = _page(folder, config, report)
+    model, history = _fit(config, config.method, train_part, test, folder, progress, page)
     ending = getattr(model, "suffix", ".keras")
     write(folder / f"model{ending}", model.save)
     write_json(folder / "history.json", history)
@@ -206,12 +208,19 @@ def _train(config, folder, report, progress, prepare):
     summary = scores(model, test)
     without = card(own_name(config.method)).ablation
     if config.ablation and without:
-        ablation, _ = _fit(config, without, train_part, test, folder, progress)
-        told = {key: value for key, value in scores(ablation, test).items() if key != "recall"}
+        ablation, _ = _fit(config, without, train_part, test, folder, progress, page)
+        same = ("recall", "guessing_covering_rate")
+        told = {key: value for key, value in scores(ablation, test).items() if key not in same}
         summary.update({f"ablation_{key}": value for key, value in told.items()})
     write_report(folder, model, data, config, history)
+    if page is not None:
+        page.end()
     if train_part.labels is not None and distributions is not None:
         summary["recovered_labels"] = metrics.recovery(distributions, train_part.labels)
+    elif distributions is not None:
+        from valen_tf.reports.evidence import SURE
+
+        summary["decided_labels"] = float((distributions.max(axis=1) >= SURE).mean())
     if answers is not None:
         summary.update(_without_classifier(train_part, distributions))
     summary["seconds"] = round(time.perf_counter() - started, 1)
@@ -389,7 +398,11 @@ def scores(model: PartialLabelModel | Estimator, test: PartialLabelDataset) -> d
             "balanced_accuracy": float(np.mean(list(known.values()))),
             "recall": known,
         }
-    return metrics.label_free(probabilities, test.candidates)
+    return {
+        "estimated_accuracy": max(metrics.estimated_accuracy(probabilities, test.candidates), 0.0),
+        **metrics.label_free(probabilities, test.candidates),
+        "guessing_covering_rate": float(test.candidates.mean(axis=0).max()),
+    }
 
 
 def _without_classifier(train_part, distributions):
@@ -405,15 +418,29 @@ def _without_classifier(train_part, distributions):
     return {name.format(rule): float((labels == right).mean()) for rule, labels in found.items()}
 
 
-def _fit(config, method, train_part, test, folder, progress):
+def _page(folder, config, report):
+    """The page of a run's curves; none of a classical method, which has no epochs."""
+    if is_classical(config.method):
+        return None
+    from valen_tf.runs.watching import TrainingPage
+
+    page = TrainingPage(folder, named(config))
+    report(f"curves, while it trains: {page.path}")
+    return page
+
+
+def _fit(config, method, train_part, test, folder, progress, page):
     state = folder / "state" / f"{method}.npz"
-    if is_classical(method) or progress == "none":
+    if is_classical(method):
         return fit(config, train_part, test, state, method=method)
     from valen_tf.callbacks import Progress
 
+    further = [page.begin(method, config.training.epochs, state)]
+    if progress == "none":
+        return fit(config, train_part, test, state, method=method, further=further)
     bar = Progress(method, every_epoch=progress == "lines")
     try:
-        return fit(config, train_part, test, state, method=method, further=[bar])
+        return fit(config, train_part, test, state, method=method, further=[*further, bar])
     finally:
         bar.close()
 

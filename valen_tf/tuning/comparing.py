@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from valen_tf.runs.config import Config
 
 CERTAIN = 1.96  # standard errors of an interval of 95 %
-# Successive halving: what share of the methods trains for what share of the epochs. The last rung has at
-# least two methods; the ones before it see the first fold alone.
+# Successive halving: what share of the networks trains for what share of the epochs. The last rung has at
+# least two networks, and as many classical methods; the ones before it see the first fold alone. Networks
+# are not compared with classical methods before: these have no epochs, and are fitted whole at once.
 RUNGS = ((1, 1 / 9), (1 / 3, 1 / 3), (1 / 7, 1))
 FEWEST_EPOCHS = 15
 # The method to take of those that the data cannot tell apart: over the settings with known truth it is the
@@ -97,9 +98,9 @@ def compare(
     Folds of the data set are held out in turn, as candidate sets. The estimated accuracy on the held-out
     sets judges a method (`valen_tf.metrics.estimated_accuracy` states the assumption). This score also
     orders methods without probabilities; `benchmarks/comparison.py` measures how well. Successive halving
-    spends most on the best: all methods train for a ninth of the
-    epochs on the first fold, a third of them for a third of the epochs, and the best few for all epochs on
-    all folds. Classical methods, which have no epochs, are fitted whole at every rung. The method with the
+    spends most on the best: all networks train for a ninth of the epochs on the first fold, a third of them
+    for a third of the epochs, and the best few for all epochs on all folds. Classical methods have no
+    epochs: they are fitted on the first fold, and the best few of them on all folds. The method with the
     highest estimate is recommended, or VALEN where the held-out sets cannot tell the two apart.
 
     Args:
@@ -163,21 +164,32 @@ class _Race:
         self.jobs, self.report = jobs, report
         self.results = {}  # method -> (epochs, results of the folds)
         self.failed = {}  # method -> why
+        self.final = []  # the methods that went through all rungs
+        self.told = set()  # tasks whose line was reported
 
     def run(self, names):
         """Trains rung by rung."""
-        left, epochs = list(names), self.config.training.epochs
+        classical = [name for name in names if known_methods.is_classical(name)]
+        networks = [name for name in names if name not in classical]
+        left, epochs = networks, self.config.training.epochs
         for number, (share, part) in enumerate(RUNGS):
             last = number == len(RUNGS) - 1
-            size = max(2 if last else 3, math.ceil(share * len(names)))
-            ranked = sorted(left, key=self._rank)
-            left = ranked[:size]
-            if PREFERRED in ranked[size:] and self._as_good(PREFERRED, ranked[0]):
-                left.append(PREFERRED)
-            budget = epochs if last else min(epochs, max(round(epochs * part), FEWEST_EPOCHS))
-            folds = range(len(self.pairs)) if last else [0]
-            self._train(left, budget, folds)
-            left = [name for name in left if name not in self.failed]
+            left = self._best(left, max(2 if last else 3, math.ceil(share * len(networks))))
+            if last:
+                few = self._best(classical, max(2, math.ceil(share * len(classical))))
+                self._train([*few, *left], epochs, range(len(self.pairs)))
+                self.final = [name for name in (*few, *left) if name not in self.failed]
+                return
+            budget = min(epochs, max(round(epochs * part), FEWEST_EPOCHS))
+            self._train([*(classical if number == 0 else ()), *left], budget, [0])
+
+    def _best(self, names, size):
+        """The best few, and VALEN too where the error leaves it open whether VALEN is as good."""
+        ranked = sorted((name for name in names if name not in self.failed), key=self._rank)
+        left = ranked[:size]
+        if PREFERRED in ranked[size:] and self._as_good(PREFERRED, ranked[0]):
+            left.append(PREFERRED)
+        return left
 
     def _rank(self, name):
         return -_score(self.results[name][1])[0] if name in self.results else 0
@@ -201,10 +213,13 @@ class _Race:
                 self.report(f"{name}: failed: {result}")
                 continue
             done.setdefault((name, epochs), {})[fold] = result
+            if task in self.told:  # in an earlier rung
+                continue
+            self.told.add(task)
             estimate, error = _score([result])
             length = f", {epochs} epochs" if epochs else ""
             self.report(
-                f"{name}{length}, fold {fold + 1}: estimated accuracy {_percent(estimate)} "
+                f"{name}{length}, fold {fold + 1}: estimated accuracy {_percent(max(estimate, 0.0))} "
                 f"± {100 * CERTAIN * error:.1f}, {float(result['seconds']):.0f} s"
             )
         for (name, epochs), results in done.items():
@@ -340,7 +355,6 @@ def _found(race, config):
 
     held_out = np.concatenate([held_out.candidates for _, held_out in race.pairs])
     chance = float(held_out.mean(axis=0).max())
-    most = max((len(results) for _, results in race.results.values()), default=0)
     rows = []
     for name, (epochs, results) in race.results.items():
         hit, _, share = _pooled(results)
@@ -350,15 +364,15 @@ def _found(race, config):
             {
                 "method": name,
                 "title": known_methods.title(name),
-                "estimated_accuracy": estimate,
+                # A share; below 0 the score only says that second guesses are better.
+                "estimated_accuracy": max(estimate, 0.0),
                 "estimated_accuracy_low": max(estimate - CERTAIN * error, 0.0),
-                "estimated_accuracy_high": min(estimate + CERTAIN * error, 1.0),
+                "estimated_accuracy_high": min(max(estimate + CERTAIN * error, 0.0), 1.0),
                 "covering_rate": float(hit.mean()),
                 "covering_rate_low": low,
                 "covering_rate_high": high,
                 "approximated_accuracy": float(share.mean()),
                 "epochs": epochs,
-                "folds": len(results),
                 "examples": len(hit),
                 "seconds": sum(float(result["seconds"]) for result in results),
                 "guessing": low <= chance,
@@ -369,11 +383,11 @@ def _found(race, config):
         raise ValueError(f"No method could be trained: {shortened(reason, 600)}")
     frame = pandas.DataFrame(rows)
     # Those that went through all rungs come first: the others' scores are of shorter trainings.
-    final = frame["folds"] == most
+    final = frame["method"].isin(race.final)
     order = np.lexsort((-frame["estimated_accuracy"], ~final, frame["guessing"]))
     frame = frame.iloc[order].reset_index(drop=True)
     best = None if frame["guessing"].iloc[0] else frame["method"].iloc[0]
-    frame["verdict"] = [_verdict(row, best, race, most) for row in frame.itertuples(index=False)]
+    frame["verdict"] = [_verdict(row, best, race) for row in frame.itertuples(index=False)]
     as_good = frame.loc[frame["verdict"].str.startswith("as good"), "method"].tolist()
     taken = PREFERRED if PREFERRED in as_good else best
     failed = [
@@ -381,7 +395,7 @@ def _found(race, config):
         for name, why in race.failed.items()
         if name not in race.results
     ]
-    frame = frame.drop(columns=["guessing", "folds"])
+    frame = frame.drop(columns="guessing")
     if failed:
         frame = pandas.concat([frame, pandas.DataFrame(failed)], ignore_index=True)
     return Comparison(
@@ -395,12 +409,12 @@ def _found(race, config):
     )
 
 
-def _verdict(row, best, race, most):
+def _verdict(row, best, race):
     if row.guessing:
         return "no better than guessing"
     if row.method == best:
         return "best"
-    if row.folds < most:
+    if row.method not in race.final:
         return "left behind"
     return "as good, within the error" if race._as_good(row.method, best) else "worse"
 
