@@ -52,6 +52,29 @@ def product(one: tf.Tensor, other: tf.Tensor, share: tf.Tensor | float) -> tf.Te
     return tf.where((one > 0) & (other > 0), tf.nn.softmax(logs), 0.0)
 
 
+def pooled(
+    own: tf.Tensor, inferred: tf.Tensor, share: tf.Tensor | float, own_knows_more: tf.Tensor | bool
+) -> tf.Tensor:
+    """The classifier's target, of its own opinion and the posterior's.
+
+    A mixture is as unsure as the opinions are apart, so that no opinion makes the other surer than the
+    evidence does. But a mixture takes a part of its surety from every label, also where the classifier
+    knows more. There the opinions' product is the target: the posterior decides what the classifier
+    leaves undecided.
+
+    Args:
+        own: The classifier's opinion [batch, classes].
+        inferred: The posterior's opinion [batch, classes].
+        share: The posterior's share, from 0 to 1.
+        own_knows_more: Whether the classifier is the better judge.
+
+    Returns:
+        [batch, classes], rows that sum to one.
+    """
+    mixture = (1.0 - share) * own + share * inferred
+    return tf.where(own_knows_more, product(own, inferred, share), mixture)
+
+
 def confidence(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:
     """Softmax over the candidates only: the confidence zeta of Eq. 11.
 

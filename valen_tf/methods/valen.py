@@ -458,7 +458,9 @@ class Valen(LabelEnhancement):
             )
         )
         own = self.read("confidence", index)
-        target = tf.stop_gradient(self.pooled(own, losses.restrict(mean, candidates), share))
+        inferred = losses.restrict(mean, candidates)
+        classifier_knows_more = self.memory.tables["trust"] < 0.5
+        target = tf.stop_gradient(losses.pooled(own, inferred, share, classifier_knows_more))
         confidence = losses.confidence(tf.stop_gradient(logits), candidates)
         terms = {
             # R_V: the classifier's risk under the recovered label distribution
@@ -504,18 +506,6 @@ class Valen(LabelEnhancement):
         steps = tf.cast(self.optimizer.iterations, tf.float32) - self.memory.tables["trusted_since"]
         share = trust / (1.0 + steps / self.trust_steps)
         return tf.where(trust < 0.5, share, trust) if self.embedding_is_fixed else share
-
-    def pooled(self, own: tf.Tensor, inferred: tf.Tensor, share: tf.Tensor) -> tf.Tensor:
-        """The classifier's target, of its own opinion and the posterior's, [batch, classes].
-
-        A mixture is as unsure as the opinions are apart, so that no opinion makes the other surer than the
-        evidence does. But a mixture takes a part of its surety from every label, also where the classifier
-        is the better judge. There the opinions' product is the target: neighbors that know less decide
-        what the classifier leaves undecided.
-        """
-        mixture = (1.0 - share) * own + share * inferred
-        product = losses.product(own, inferred, share)
-        return tf.where(self.memory.tables["trust"] < 0.5, product, mixture)
 
     def warm_up_terms(self, logits: tf.Tensor, index: tf.Tensor) -> dict[str, tf.Tensor]:
         """The minimal loss, without the examples that are withheld from it."""
