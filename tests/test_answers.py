@@ -527,6 +527,19 @@ def test_answers_recover_more_than_their_union_and_than_themselves(songs, method
     assert quality["answers"].sum() == len(songs.answers)
 
 
+@pytest.mark.parametrize("method", [vt.Valen, vt.methods.Proden])
+def test_a_classifier_that_knows_less_than_the_annotators_does_not_judge_them(songs, method):
+    judging = trained(method, songs, epochs=12)
+    assert judging.memory["judges"] == 1
+    noise = np.random.default_rng(0).normal(size=songs.features.shape).astype("float32")
+    dull = dataclasses.replace(songs, features=noise)
+    model = trained(method, dull, epochs=12)
+    posterior, _ = songs.answers.dawid_skene()
+    expected = songs.answers.evidence(posterior)
+    np.testing.assert_allclose(model.memory["evidence"], expected, rtol=1e-5)
+    assert model.memory["judges"] == -1
+
+
 @pytest.mark.parametrize("method", [vt.methods.GA, vt.methods.D2CNN])
 def test_methods_of_sets_see_the_sets(songs, method):
     weighed = trained(method, songs, epochs=2)

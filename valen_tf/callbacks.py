@@ -71,7 +71,7 @@ class Epochs(keras.callbacks.Callback):
         self.model.memory["epochs_trained"].assign_add(1)
         answered = self.model.memory["answers"].numpy()
         if answered and self.model.epochs_trained > _LEARNS_FROM_ANSWERS:
-            self.model.weigh_answers()
+            self.model.judge_annotators()
         if self.model.epochs_trained == _LEARNS_FROM_ANSWERS:
             self.model.leave_neighbors()
         broken = [name for name, value in (logs or {}).items() if not np.isfinite(value)]

@@ -103,6 +103,8 @@ class PartialLabelModel(KerasHooks):
         # people's answers, of which this is a checksum (0 where there are none), or by the sets' coverage.
         self.memory.add("evidence", (None, self.num_classes), np.float32)
         self.memory.add("answers", (), np.int64)
+        # Whether the classifier judges annotators: 1 or -1, and 0 before that is known.
+        self.memory.add("judges", (), np.int64)
         self.memory.add("coverage", (), np.float32)
         self._answers = self._gold = None
         # What made features of the training data's columns, a `Preparation`, or `None`.
@@ -394,6 +396,7 @@ class PartialLabelModel(KerasHooks):
             self.memory.clear("evidence")
             self.start_memory(candidates)
             self.memory["answers"].assign(checksum)
+            self.memory["judges"].assign(0)
             if answers is not None:
                 posterior, _ = answers.dawid_skene(gold=self._true_labels())
                 self.start_from(posterior)
@@ -429,6 +432,28 @@ class PartialLabelModel(KerasHooks):
         if self._answers is not None:
             believed = self.label_distributions()
             self.memory["evidence"].assign(self._answers.evidence(believed, self._true_labels()))
+
+    def judge_annotators(self) -> None:
+        """Judges the annotators anew, if the classifier is right more often than they are.
+
+        A classifier that knows less would take its errors for theirs, and would then believe them less and
+        less. Who is right more often is asked once, by Dawid and Skene's posterior: a classifier that goes
+        on learns its training labels by heart.
+        """
+        if self._answers is None:
+            return
+        if not self.memory["judges"].numpy():
+            posterior, _ = self._answers.dawid_skene(gold=self._true_labels())
+            people = self._answers.quality(posterior)
+            right = np.average(people["accuracy"], weights=people["answers"])
+            self.set_batch_order()
+            agreed = 0.0
+            for features, targets in self._training_data:
+                predicted = self.classifier(features, training=False).numpy().argmax(axis=1)
+                agreed += posterior[targets["index"].numpy(), predicted].sum()
+            self.memory["judges"].assign(1 if agreed / len(posterior) >= right else -1)
+        if self.memory["judges"].numpy() > 0:
+            self.weigh_answers()
 
     def weigh_sets(self, data: Batches | tf.data.Dataset) -> None:
         """Lets candidate sets be as much evidence as similar examples' sets make of them."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Former names of tables, in files of earlier versions.
 _FORMER = {"label_weights": "weights", "neighbors": "neighbours", "confidence": "label_weights"}
 # Tables that are kept where candidate sets are not all that is known of the labels.
-_OF_EVIDENCE = ("evidence", "answers", "coverage")
+_OF_EVIDENCE = ("evidence", "answers", "judges", "coverage")
 # Tables that a file may lack: they stay empty.
 _OPTIONAL = (*_OF_EVIDENCE, "directions")
 
