@@ -391,6 +391,29 @@ class Answers:
         counts = np.bincount(pairs, minlength=len(self.annotators))
         return pd.DataFrame({"answers": counts, "accuracy": right}, index=list(self.annotators))
 
+    def agree_with(self, predicted: np.ndarray) -> bool:
+        """Whether answers agree with predicted labels at least as often as with each other.
+
+        Then whoever predicts is right at least as often as people are, if both err independently. Answers
+        that stand alone tell nothing against a prediction.
+
+        Args:
+            predicted: A label for each example [examples].
+
+        Example:
+            >>> import pandas
+            >>> table = {"task": [1, 1, 2, 2], "worker": list("xyxy"), "said": list("aaab")}
+            >>> frame = pandas.DataFrame(table)
+            >>> answers, _, _ = from_long(frame, item="task", annotator="worker", label="said")
+            >>> answers.agree_with([0, 1]), answers.agree_with([1, 1])
+            (True, False)
+        """
+        votes = self.votes  # [examples, classes]
+        others = np.maximum(votes.sum(axis=1, keepdims=True) - 1.0, 0.0)
+        with_each_other = (votes * np.maximum(votes - 1.0, 0.0)).sum()
+        with_the_prediction = (votes * others)[np.arange(len(votes)), predicted].sum()
+        return bool(with_the_prediction >= with_each_other)
+
     @functools.cached_property
     def checksum(self) -> int:
         """A number that changes with the answers; not 0."""

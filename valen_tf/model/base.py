@@ -434,24 +434,20 @@ class PartialLabelModel(KerasHooks):
             self.memory["evidence"].assign(self._answers.evidence(believed, self._true_labels()))
 
     def judge_annotators(self) -> None:
-        """Judges the annotators anew, if the classifier is right more often than they are.
+        """Judges the annotators anew, if the classifier knows more than they do.
 
         A classifier that knows less would take its errors for theirs, and would then believe them less and
-        less. Who is right more often is asked once, by Dawid and Skene's posterior: a classifier that goes
-        on learns its training labels by heart.
+        less. Who knows more is asked once: a classifier that goes on learns its training labels by heart.
         """
         if self._answers is None:
             return
         if not self.memory["judges"].numpy():
-            posterior, _ = self._answers.dawid_skene(gold=self._true_labels())
-            people = self._answers.quality(posterior)
-            right = np.average(people["accuracy"], weights=people["answers"])
+            predicted = np.zeros(self.num_examples, int)
             self.set_batch_order()
-            agreed = 0.0
             for features, targets in self._training_data:
-                predicted = self.classifier(features, training=False).numpy().argmax(axis=1)
-                agreed += posterior[targets["index"].numpy(), predicted].sum()
-            self.memory["judges"].assign(1 if agreed / len(posterior) >= right else -1)
+                logits = self.classifier(features, training=False).numpy()
+                predicted[targets["index"].numpy()] = logits.argmax(axis=1)
+            self.memory["judges"].assign(1 if self._answers.agree_with(predicted) else -1)
         if self.memory["judges"].numpy() > 0:
             self.weigh_answers()
 
