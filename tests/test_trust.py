@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.special
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import valen_tf as vt
@@ -43,6 +43,7 @@ def test_the_share_maximizes_the_likelihood_of_the_sets():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 40), st.integers(2, 6))
+@example(2693, 5, 5)  # neither says anything
 def test_any_opinions_give_a_share(seed, num_examples, num_classes):
     own, neighbors, sets = opinions(seed, num_examples, num_classes)
     share = trust.neighbors_share(own, neighbors, sets)

@@ -490,7 +490,7 @@ def neighbors_share(own: np.ndarray, neighbors: np.ndarray, candidates: np.ndarr
     fitted = scipy.optimize.minimize(
         loss, np.array([0.5, 0.5]), jac=True, method="L-BFGS-B", bounds=[(0, None), (0, None)]
     ).x
-    return float(fitted[1] / max(fitted.sum(), np.finfo(np.float64).tiny))
+    return float(fitted[1] / fitted.sum()) if fitted.any() else 0.5  # neither says anything
 
 
 def vote(adjacency: scipy.sparse.csr_array, confidences: np.ndarray, rows: ArrayLike) -> np.ndarray:

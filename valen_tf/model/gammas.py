@@ -94,7 +94,7 @@ def log_slope(log_draw: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
 
     Example:
         >>> log_slope(tf.constant([0.0]), tf.constant([1.0])).numpy().round(2)
-        array([1.25], dtype=float32)
+        array([1.17], dtype=float32)
     """
     t = 1.0 / shape
     log_ratio = log_draw + tf.math.log(t)
