@@ -627,7 +627,7 @@ def learn_scale(model: keras.Model, data: Batches | tf.data.Dataset) -> bool:
         for layer in all_layers(model)
         if isinstance(layer, keras.layers.Normalization)
         and layer.name == LEARNED_SCALE
-        and not int(layer.count)
+        and not int(keras.ops.convert_to_numpy(layer.count))
     ]
     if not waiting:
         return False
