@@ -225,7 +225,8 @@ def _check_folder(folder, hypermodel, tuner, objective):
         return
     if folder.exists() and not all(map(locks.is_ours, folder.iterdir())):
         raise ValueError(f"{folder} is not empty and holds no search: choose another folder.")
-    files.write(stored, lambda path: path.write_text(yaml.safe_dump(ours, sort_keys=False)))
+    if not _is_worker():  # the chief would take a worker's half-written file for a killed process's
+        files.write(stored, lambda path: path.write_text(yaml.safe_dump(ours, sort_keys=False)))
 
 
 def _is_worker():
