@@ -510,6 +510,7 @@ def test_half_precision_trains(policy, logits):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("method", [m for m in METHODS if m is not vt.Valen])
 def test_every_method_trains_in_half_precision(method, policy):
+    keras.utils.set_random_seed(0)  # D2CNN's loss rises from some weights at first
     dataset = blobs(60)
     layers = [keras.layers.Dense(width, dtype=policy) for width in (8, 3)]
     network = keras.Sequential([keras.Input((3,)), layers[0], keras.layers.ReLU(), layers[1]])
