@@ -307,8 +307,8 @@ class Valen(LabelEnhancement):
             the embedding as it is.
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         sampler: What draws the label distributions: `"tensorflow"`, its generator, or `"vectorized"`,
-            `valen_tf.model.gammas`, which draws other numbers and is several times as fast; by default the
-            first up to 50 classes, the second above.
+            `valen_tf.model.gammas`, which draws other numbers in less time; by default the first up to 50
+            classes, the second above.
         coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
             `"estimate"`.
         seed: Seed of everything random in training.

@@ -1,7 +1,7 @@
 """Logarithms of Gamma draws in array operations, with the gradient of the draw by its shape parameter.
 
-TensorFlow draws one Gamma number after the other, and takes each number's derivative from a series: about
-140 nanoseconds of one core for a draw with its gradient. Here a draw is a few operations on whole arrays.
+TensorFlow draws one Gamma number after the other, and takes each number's derivative from a series. Here a
+draw is a few operations on whole arrays.
 The draws are exact, up to rounding; the derivative is within 1.3e-4 of the exact one. The numbers are
 other ones than TensorFlow's of the same seed.
 """
