@@ -74,7 +74,7 @@ def log_sample(
     Args:
         concentration: [batch, classes], positive.
         seed: stateless seed, integers of shape [2]; the same seed gives the same draw.
-        vectorized: Whether `valen_tf.model.gammas` draws, several times as fast as TensorFlow's
+        vectorized: Whether `valen_tf.model.gammas` draws, faster than TensorFlow's
             generator. The draws of a seed are then others.
 
     Returns:
