@@ -155,7 +155,7 @@ def _sampler(models):
     """What draws VALEN's label distributions, where VALEN is measured."""
     if "valen" not in models:
         return {}
-    return {"sampler": "vectorized" if models["valen"].draws_vectorized else "tensorflow"}
+    return {"sampler": "vectorized" if models["valen"].vectorized else "tensorflow"}
 
 
 def _network(name, dataset, policy=None):

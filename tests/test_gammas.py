@@ -1,4 +1,4 @@
-"""Draws from Gamma distributions in array operations, against SciPy's distribution and quantiles."""
+"""Gamma distributions and functions in array operations, against SciPy's."""
 
 import numpy as np
 import pytest
@@ -66,6 +66,15 @@ def test_draws_of_extreme_shapes_are_finite():
     assert np.isfinite(log_draws).all() and np.isfinite(tape.gradient(log_draws, shapes)).all()
 
 
+def test_normal_draws_have_the_normal_distribution():
+    draws = gammas._normals(DRAWS + 1, tf.constant([2, 3]), tf.float32).numpy()
+    assert draws.shape == (DRAWS + 1,)
+    assert stats.kstest(draws, "norm").pvalue > 1e-3
+    first, second = draws[: DRAWS // 2], draws[DRAWS // 2 + 1 :]  # of the same pairs of uniform numbers
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(DRAWS / 2)
+    assert abs(np.corrcoef(first**2, second**2)[0, 1]) < 4 / np.sqrt(DRAWS / 2)
+
+
 def test_without_a_rejected_draw_nothing_is_drawn_again():
     log_draws = gammas.log_draws(tf.constant([[900.0]]), seed=tf.constant([1, 1]))
     assert log_draws.shape == (1, 1) and np.isfinite(log_draws).all()
@@ -85,7 +94,7 @@ def test_an_examples_draw_does_not_depend_on_its_place_in_the_batch():
 
 def test_the_sampler_depends_on_the_number_of_classes_and_can_be_chosen():
     def vectorized(classes, **settings):
-        return vt.Valen(vt.networks.linear((3,), classes), **settings).draws_vectorized
+        return vt.Valen(vt.networks.linear((3,), classes), **settings).vectorized
 
     assert [vectorized(classes) for classes in (3, 50, 51, 1000)] == [False, False, True, True]
     assert vectorized(3, sampler="vectorized") and not vectorized(51, sampler="tensorflow")
@@ -101,3 +110,47 @@ def test_both_samplers_train():
         weights[sampler] = model.classifier.get_weights()[0]
     np.testing.assert_array_equal(weights[None], weights["tensorflow"])  # three classes
     assert (weights["vectorized"] != weights["tensorflow"]).any()
+
+
+SHAPES = np.geomspace(1e-3, 1e3, 20_001).astype("float32")
+
+
+def values_and_slopes(function):
+    x = tf.constant(SHAPES)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return value.numpy(), tape.gradient(value, x).numpy()
+
+
+def test_log_gamma_and_its_derivatives_are_scipys():
+    exact = SHAPES.astype("float64")
+    log_gamma, digamma = values_and_slopes(gammas.log_gamma)
+    np.testing.assert_allclose(log_gamma, special.gammaln(exact), rtol=1e-6, atol=2e-6)
+    np.testing.assert_allclose(digamma, special.digamma(exact), rtol=1e-6, atol=1e-6)
+    digamma, trigamma = values_and_slopes(gammas.digamma)
+    np.testing.assert_allclose(digamma, special.digamma(exact), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(trigamma, special.polygamma(1, exact), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.02, 1.0, 50.0])
+@pytest.mark.parametrize("several", [False, True])
+def test_vectorized_terms_are_the_exact_ones(scale, several):
+    rng = np.random.default_rng(int(scale))
+    drawn = scale * np.exp(2 * rng.normal(size=(64, 300)))
+    concentration = tf.constant(np.clip(drawn, 1e-2, 1e2).astype("float32"))
+    prior = tf.constant(rng.uniform(0.01, 2, (64, 300))) if several else 0.01
+    found = {}
+    for vectorized in (False, True):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(concentration)
+            logarithm = dirichlet.expected_log(concentration, vectorized=vectorized)
+            divergence = dirichlet.kl(concentration, prior, vectorized=vectorized)
+        found[vectorized] = [
+            logarithm,
+            divergence,
+            tape.gradient(logarithm, concentration),
+            tape.gradient(divergence, concentration),
+        ]
+    for exact, vectorized in zip(found[False], found[True], strict=True):
+        np.testing.assert_allclose(vectorized, exact, rtol=1e-3, atol=1e-3 * np.abs(exact).mean())

@@ -160,7 +160,7 @@ def mean(concentration: tf.Tensor) -> tf.Tensor:
     return concentration / tf.reduce_sum(concentration, axis=-1, keepdims=True)
 
 
-def expected_log(concentration: tf.Tensor) -> tf.Tensor:
+def expected_log(concentration: tf.Tensor, *, vectorized: bool = False) -> tf.Tensor:
     """Mean of the logarithm of a Dirichlet draw: digamma(concentration) - digamma(row sum).
 
     The Dirichlet is an exponential family with sufficient statistic log d, whose mean is the
@@ -168,6 +168,8 @@ def expected_log(concentration: tf.Tensor) -> tf.Tensor:
 
     Args:
         concentration: [batch, classes], positive.
+        vectorized: Whether `valen_tf.model.gammas` computes the digammas, in float32; else TensorFlow
+            does, in float64.
 
     Returns:
         [batch, classes], negative.
@@ -176,7 +178,8 @@ def expected_log(concentration: tf.Tensor) -> tf.Tensor:
         >>> expected_log(tf.constant([[1.0, 1.0]])).numpy().round(4)
         array([[-1., -1.]], dtype=float32)
     """
-    return tf.cast(_expected_log(tf.cast(concentration, tf.float64)), concentration.dtype)
+    posterior = concentration if vectorized else tf.cast(concentration, tf.float64)
+    return tf.cast(_expected_log(posterior), concentration.dtype)
 
 
 def _expected_log(concentration):
@@ -184,8 +187,15 @@ def _expected_log(concentration):
     return _digamma(concentration) - _digamma(total)
 
 
+def _sum(values):
+    """The sum of each row, in float64 [batch]."""
+    return tf.cast(tf.reduce_sum(values, axis=-1), tf.float64)
+
+
 def _digamma(x):
     """TensorFlow's digamma; its gradient there, a zeta function, took a quarter of VALEN's step."""
+    if x.dtype == tf.float32:
+        return gammas.digamma(x)
     return tf.ensure_shape(_digamma_of_any_shape(x), x.shape)
 
 
@@ -199,6 +209,8 @@ def _digamma_of_any_shape(x):
 
 def _log_gamma(x):
     """TensorFlow's log Gamma; its gradient there computes the digamma of `expected_log` once more."""
+    if x.dtype == tf.float32:
+        return gammas.log_gamma(x)
     digamma = tf.stop_gradient(_digamma(x))
     return tf.ensure_shape(_log_gamma_of_any_shape(x, digamma), x.shape)
 
@@ -231,7 +243,9 @@ def trigamma(x: tf.Tensor) -> tf.Tensor:
     return near + w * (1.0 + 0.5 * w + tail)
 
 
-def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.Tensor:
+def kl_to_symmetric(
+    concentration: tf.Tensor, prior_concentration: float, *, vectorized: bool = False
+) -> tf.Tensor:
     """KL divergence from the posterior to the symmetric prior, the second term of the ELBO.
 
     Eq. 7 of Xu et al. (2021): E_q[log q - log p], where the difference of the two log densities is
@@ -245,6 +259,7 @@ def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.
     Args:
         concentration: [batch, classes], positive.
         prior_concentration: positive number, the same for every class.
+        vectorized: As in `expected_log`.
 
     Returns:
         [batch], nonnegative up to rounding.
@@ -253,22 +268,28 @@ def kl_to_symmetric(concentration: tf.Tensor, prior_concentration: float) -> tf.
         >>> kl_to_symmetric(tf.constant([[2.0, 2.0], [1.0, 1.0]]), 1.0).numpy().round(4)
         array([0.1251, 0.    ], dtype=float32)
     """
-    # In float64: terms of 1e5 cancel to a result near 1, which would leave float32 two digits.
-    # `expected_log` uses float64 as well, so that TensorFlow finds the digammas equal and takes them once.
-    posterior = tf.cast(concentration, tf.float64)  # [batch, classes]
+    # In float64: terms of 1e5 cancel to a result near 1, which would leave float32 two digits. Its gradient
+    # is as good in float32, where no such terms are added.
+    # `expected_log` uses the same type, so that TensorFlow finds the digammas equal and takes them once.
+    posterior = concentration if vectorized else tf.cast(concentration, tf.float64)
     prior = tf.cast(prior_concentration, tf.float64)
     classes = tf.cast(tf.shape(posterior)[-1], tf.float64)
     log_normalizers = (
-        tf.math.lgamma(tf.reduce_sum(posterior, axis=-1))
-        - tf.reduce_sum(_log_gamma(posterior), axis=-1)
+        tf.math.lgamma(_sum(posterior))
+        - _sum(_log_gamma(posterior))
         - tf.math.lgamma(classes * prior)
         + classes * tf.math.lgamma(prior)
     )  # [batch]
-    tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)  # [batch]
+    tilt = _sum((posterior - tf.cast(prior, posterior.dtype)) * _expected_log(posterior))  # [batch]
     return tf.cast(log_normalizers + tilt, concentration.dtype)
 
 
-def kl(concentration: tf.Tensor, prior_concentration: float | tf.Tensor) -> tf.Tensor:
+def kl(
+    concentration: tf.Tensor,
+    prior_concentration: float | tf.Tensor,
+    *,
+    vectorized: bool = False,
+) -> tf.Tensor:
     """KL divergence from the posterior to a prior, which may have a concentration for every class.
 
     As `kl_to_symmetric`, which is the case of a number,
@@ -281,6 +302,7 @@ def kl(concentration: tf.Tensor, prior_concentration: float | tf.Tensor) -> tf.T
     Args:
         concentration: [batch, classes], positive.
         prior_concentration: [batch, classes], positive, or a positive number.
+        vectorized: As in `expected_log`.
 
     Returns:
         [batch], nonnegative up to rounding.
@@ -291,18 +313,17 @@ def kl(concentration: tf.Tensor, prior_concentration: float | tf.Tensor) -> tf.T
         array([0.1251, 0.    ], dtype=float32)
     """
     if isinstance(prior_concentration, numbers.Real):
-        return kl_to_symmetric(concentration, prior_concentration)
-    posterior = tf.cast(concentration, tf.float64)
+        return kl_to_symmetric(concentration, prior_concentration, vectorized=vectorized)
+    posterior = concentration if vectorized else tf.cast(concentration, tf.float64)
     prior = tf.cast(prior_concentration, tf.float64)
     log_normalizers = _log_normalizer(prior) - _log_normalizer(posterior)  # [batch]
-    tilt = tf.reduce_sum((posterior - prior) * _expected_log(posterior), axis=-1)
+    tilt = _sum((posterior - tf.cast(prior, posterior.dtype)) * _expected_log(posterior))
     return tf.cast(log_normalizers + tilt, concentration.dtype)
 
 
 def _log_normalizer(concentration):
     """Logarithm of the Beta function of several arguments [batch]."""
-    total = tf.reduce_sum(concentration, axis=-1)
-    return tf.reduce_sum(_log_gamma(concentration), axis=-1) - tf.math.lgamma(total)
+    return _sum(_log_gamma(concentration)) - tf.math.lgamma(_sum(concentration))
 
 
 def informed_prior(likelihoods: tf.Tensor, prior_concentration: float) -> tf.Tensor:

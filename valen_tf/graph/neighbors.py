@@ -138,7 +138,7 @@ def _found(embeddings, num_neighbors, seed, exact, previous):
         if recall >= KEPT_RECALL:
             return previous, recall
         if recall >= NEAR_RECALL:
-            improved = _improved(embeddings, previous)
+            improved = _improved(embeddings, previous, np.arange(num_examples))
             recall = sample.recall(improved[sample.rows])
             if recall >= KEPT_RECALL:
                 return improved, recall
@@ -239,7 +239,7 @@ def _approximate(embeddings, num_neighbors, seed, sample):
         neighbors[rows] = neighbors_of(rows)
     recall = sample.recall(neighbors[sample.rows])
     if recall < BUILT_RECALL:
-        neighbors = _improved(embeddings, neighbors)
+        neighbors = _improved(embeddings, neighbors, order)
         recall = sample.recall(neighbors[sample.rows])
     return neighbors, recall
 
@@ -276,12 +276,16 @@ def _cells(points, seed):
     return index, centers, np.concatenate(members)
 
 
-def _improved(embeddings, neighbors):
-    """The nearest among each example's neighbors and their neighbors."""
+def _improved(embeddings, neighbors, order):
+    """The nearest among each example's neighbors and their neighbors.
+
+    Examples that follow each other in the order share neighbors where it goes from cell to cell: their
+    embeddings are then still in the processor's cache.
+    """
     num_examples, num_neighbors = neighbors.shape
     improved = np.empty_like(neighbors)
     for start in range(0, num_examples, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, num_examples))
+        rows = order[start : start + BLOCK]
         near = neighbors[rows]
         found = np.concatenate([near, neighbors[near].reshape(len(rows), -1)], axis=1)
         improved[rows] = _nearest(embeddings, rows, found, num_neighbors)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 WITHHELD = 0.1  # share of the examples that the warm-up leaves out, to judge the neighbors by
-MANY_CLASSES = 50  # above, label distributions are drawn by `valen_tf.model.gammas`
+MANY_CLASSES = 50  # above, `valen_tf.model.gammas` draws label distributions, and scores them
 SAMPLERS = ("tensorflow", "vectorized")
 
 
@@ -307,8 +307,8 @@ class Valen(LabelEnhancement):
             the embedding as it is.
         hidden_units: Width of the encoder's and the decoder's hidden layers.
         sampler: What draws the label distributions: `"tensorflow"`, its generator, or `"vectorized"`,
-            `valen_tf.model.gammas`, which draws other numbers in less time; by default the first up to 50
-            classes, the second above.
+            `valen_tf.model.gammas`, which draws other numbers in less time, and takes the divergence from
+            the prior in float32; by default the first up to 50 classes, the second above.
         coverage: How probable it is that a candidate set holds the true label, above 0 and up to 1; or
             `"estimate"`.
         seed: Seed of everything random in training.
@@ -395,7 +395,7 @@ class Valen(LabelEnhancement):
         self.hidden_units = hidden_units
         self.sampler = sampler
         chosen = sampler or SAMPLERS[self.num_classes > MANY_CLASSES]
-        self.draws_vectorized = chosen == "vectorized"
+        self.vectorized = chosen == "vectorized"
 
         self._concentration = tf.function(
             lambda index: self.posterior(index)[0],
@@ -449,12 +449,12 @@ class Valen(LabelEnhancement):
         share = self.posteriors_share()
         concentration, adjacency = self.posterior(index)
         mean = dirichlet.mean(concentration)
-        expected_log = dirichlet.expected_log(concentration)
-        divergence = dirichlet.kl(concentration, prior)
+        expected_log = dirichlet.expected_log(concentration, vectorized=self.vectorized)
+        divergence = dirichlet.kl(concentration, prior, vectorized=self.vectorized)
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(
             dirichlet.log_sample_of(
-                index, concentration, seed=step, vectorized=self.draws_vectorized
+                index, concentration, seed=step, vectorized=self.vectorized
             )
         )
         own = self.read("confidence", index)

@@ -175,7 +175,7 @@ def _train(run, folder):
         "clean_network": _clean_network(run),
         "trust": _trust(model),
     }
-    if getattr(model, "draws_vectorized", False):
+    if getattr(model, "vectorized", False):
         record["sampler"] = "vectorized"
     arrays = {"probabilities": probabilities.astype(np.float16), "labels": data.test.labels}
     for key, values in history.items():
