@@ -71,8 +71,11 @@ def pooled(
     Returns:
         [batch, classes], rows that sum to one.
     """
-    mixture = (1.0 - share) * own + share * inferred
-    return tf.where(own_knows_more, product(own, inferred, share), mixture)
+    return tf.cond(
+        own_knows_more,
+        lambda: product(own, inferred, share),
+        lambda: (1.0 - share) * own + share * inferred,
+    )
 
 
 def confidence(logits: tf.Tensor, candidates: tf.Tensor) -> tf.Tensor:

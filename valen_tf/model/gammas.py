@@ -79,13 +79,13 @@ def _proposals(a, seed):
     normal_seed, uniform_seed = tf.unstack(tf.random.split(seed, 2))
     d = a - 1 / 3
     x = _normals(tf.size(a), normal_seed, a.dtype)
-    cube_root = 1.0 + x * tf.math.rsqrt(9.0 * d)
-    log_root = tf.math.log(tf.maximum(cube_root, 1e-3))
+    # No uniform number accepts the tiny root that stands for negative ones.
+    cube_root = tf.maximum(1.0 + x * tf.math.rsqrt(9.0 * d), 1e-30)
+    log_root = tf.math.log(cube_root)
     log_p = 0.5 * x * x + d * (1.0 - cube_root * cube_root * cube_root + 3.0 * log_root)
     # The generator returns 0 but never 1.
     uniform = tf.random.stateless_uniform(tf.shape(a), uniform_seed, dtype=a.dtype)
-    log_ratio = tf.math.log1p(-uniform) - log_p
-    return tf.math.log(d) + 3.0 * log_root, tf.where(cube_root <= 1e-3, 1.0, log_ratio)
+    return tf.math.log(d) + 3.0 * log_root, tf.math.log1p(-uniform) - log_p
 
 
 def _normals(number, seed, dtype):
@@ -122,12 +122,12 @@ def log_slope(log_draw: tf.Tensor, shape: tf.Tensor) -> tf.Tensor:
     """
     t = 1.0 / shape
     log_ratio = log_draw + tf.math.log(t)
-    excess = tf.math.expm1(log_ratio)  # ratio - 1
-    near = tf.abs(log_ratio) < 1e-4  # where the series is exact
-    leading = tf.where(
-        near, 1.0 - 0.5 * log_ratio, log_ratio / tf.where(near, tf.ones_like(excess), excess)
-    )
-    s = 1.0 / (1.0 + tf.sqrt(1.0 + excess))
+    ratio = tf.exp(log_ratio)
+    # Near a ratio of 1, where both are small, the series of the quotient. Elsewhere 1 - ratio, as
+    # TensorFlow would make a slower expm1 of ratio - 1.
+    series = 1.0 - log_ratio * (0.5 - log_ratio * (1 / 12))
+    leading = tf.where(tf.abs(log_ratio) < 0.03, series, -log_ratio / (1.0 - ratio))
+    s = 1.0 / (1.0 + tf.sqrt(ratio))
     rest = 0.0
     for row in reversed(_CORRECTIONS):
         rest = rest * s + (row[0] + t * (row[1] + t * row[2]))
