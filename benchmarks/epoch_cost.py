@@ -190,11 +190,11 @@ def _graph_cost(model, batches, epoch, epoch_seconds):
 
     def rebuild():
         model._training_data = batches  # as `fit` sets it
-        embeddings = model.training_embeddings()
         started = time.perf_counter()
         model.rebuild_graph()
         seconds = time.perf_counter() - started
-        return round(seconds, 2), round(_recall(embeddings, model.memory["neighbors"].numpy()), 3)
+        found = model.memory["neighbors"].numpy()
+        return round(seconds, 2), round(_recall(model.training_embeddings(), found), 3)
 
     model.forget_features()
     build, build_recall = rebuild()

@@ -579,12 +579,14 @@ class Valen(LabelEnhancement):
             )
         normalized = neighbors.normalize(adjacency)
         seen, directions = neighbors.node_features(embeddings, self.memory["directions"].numpy())
-        propagated = neighbors.propagate(normalized, seen, known)
         # The old graph goes first: memory need not hold both, and whoever is interrupted here has none
         # rather than half of each.
-        del embeddings, seen, adjacency
+        del embeddings, adjacency
         self.forget_features()
-        self.memory["propagated"].assign(propagated)
+        propagated = neighbors.propagate(normalized, seen, known)
+        del seen
+        self.memory.fill("propagated", propagated)
+        del propagated
         self.memory["neighbors"].assign(found)
         self.memory["graph_recall"].assign(recall)
         if directions is not None:

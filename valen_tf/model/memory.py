@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FORMER = {"label_weights": "weights", "neighbors": "neighbours", "confidence": "label_weights"}
 # Tables that are kept where candidate sets are not all that is known of the labels.
 _OF_EVIDENCE = ("evidence", "answers", "judges", "coverage")
+_ROWS = 65_536  # of a large table that are replaced at a time
 # Tables that a file may lack: they stay empty.
 _OPTIONAL = (*_OF_EVIDENCE, "directions")
 
@@ -51,6 +52,22 @@ class Memory(tf.Module):
         for name in names:
             table = self[name]
             table.assign(np.zeros([size or 0 for size in table.shape], table.dtype.as_numpy_dtype))
+
+    def fill(self, name: str, values: np.ndarray) -> None:
+        """Replaces a large table, some rows after the other: `assign` copies all of them twice on the way.
+
+        Args:
+            name: The table.
+            values: Array [examples, ...].
+        """
+        table = self[name]
+        if tf.distribute.has_strategy():  # its variables take whole values alone
+            table.assign(values)
+            return
+        table.assign(tf.zeros(values.shape, table.dtype))
+        for start in range(0, len(values), _ROWS):
+            part = values[start : start + _ROWS]
+            table.scatter_update(tf.IndexedSlices(part, tf.range(start, start + len(part))))
 
     def __getitem__(self, name):
         """The variable of a table."""
