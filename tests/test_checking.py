@@ -131,6 +131,13 @@ MISTAKES = {
         ).drop(columns="truth"),
         "warning: column 'code' nearly determines the candidates: each of its 4 values .* in 100.0 %",
     ),
+    "a forgotten column of many codes of the truth": (
+        lambda frame: frame.assign(
+            code=4 * (np.arange(len(frame)) % 6)
+            + frame["truth"].map({"cat": 1, "dog": 3, "fox": 0, "owl": 2})
+        ).drop(columns="truth"),
+        "warning: column 'code' nearly determines the candidates: each of its 24 values .* in 100.0 %",
+    ),
     "a forgotten truth column of other words": (
         lambda frame: frame.assign(
             species=frame["truth"].map(
@@ -172,6 +179,12 @@ MISTAKES = {
         "note: column 'speed' holds numbers in 100? % of its rows, and texts such as 'fast'",
     ),
 }
+
+
+def test_a_measurement_whose_ranges_tell_the_labels_is_no_mistake(tmp_path):
+    assert cli.main(["data", "example", str(tmp_path)]) in (0, None)
+    dataset = vt.PartialLabelDataset.from_csv(tmp_path / "flowers.csv", label="species")
+    assert str(vt.check(dataset)).splitlines()[-1] == "no mistakes found"
 
 
 @pytest.mark.parametrize("name", MISTAKES)

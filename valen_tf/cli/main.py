@@ -695,7 +695,7 @@ def _show(summary, title, of="held-out"):
             continue
         if key == "recall":
             lowest = sorted(value.items(), key=lambda item: item[1])[:3]
-            told = ", ".join(f"{name} {100 * recall:.2f} %" for name, recall in lowest)
+            told = ", ".join(f"{name}: {100 * recall:.2f} %" for name, recall in lowest)
             rows.append(("lowest recall", printable(told)))
             continue
         words = _WORDS.get(key.removeprefix("ablation_"), key)
