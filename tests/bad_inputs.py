@@ -98,6 +98,7 @@ OF_CONFIGS = {
     "network.weight_decay": NOT_NEGATIVE,
     "network.backbone": ("", [1], True),
     "network.weights": ("", [1], True),
+    "network.dtype_policy": ("float64", "bfloat16", True),
     "data.examples": (0, -5, 1.5, "all", True),
     "data.test_fraction": PARTS,
     "data.folds": (1, 0, -2, 2.5, "two", True),

@@ -20,7 +20,7 @@ from valen_tf import cli
 from valen_tf.methods import every, find, names
 from valen_tf.model.estimator import CandidateClassifier
 from valen_tf.papers.valen2021 import paper
-from valen_tf.runs import Config, prepare, read_config
+from valen_tf.runs import Config, building, prepare, read_config
 from valen_tf.runs.config import config_from, effective
 from valen_tf.runs.running import open_run
 
@@ -52,6 +52,15 @@ def run(animals, tmp_path_factory):
 
 
 # -- config -------------------------------------------------------------------------------------
+
+
+def test_a_config_chooses_the_dtype_policy():
+    before = keras.config.dtype_policy()
+    config = config_from({"network": {"name": "convnet", "dtype_policy": "mixed_bfloat16"}}, "here")
+    images = vt.PartialLabelDataset(np.zeros((4, 8, 8), np.float32), np.ones((4, 2), bool))
+    network = building.build(config, images).classifier
+    assert {layer.dtype_policy.name for layer in network.layers} == {"mixed_bfloat16"}
+    assert keras.config.dtype_policy() == before
 
 
 def test_the_shipped_config_is_the_embedded_default():

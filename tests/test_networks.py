@@ -92,6 +92,42 @@ def test_resnet32_decays_every_weight_and_follows_from_its_seed():
     assert (blocks[0] != blocks[1]).any()
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_images_are_normalized_as_keras_does(policy):
+    rng = np.random.default_rng(0)
+    images, upstream = (rng.normal(2, 3, (8, 5, 6, 4)).astype("float32") for _ in range(2))
+    found = []
+    for kind in (keras.layers.BatchNormalization, networks.ImageNormalization):
+        layer = kind(momentum=0.9, epsilon=1e-5, dtype=policy)
+        layer.build(images.shape)
+        layer.gamma.assign([0.5, 1, -2, 3])
+        layer.beta.assign([0, 1, 2, -3])
+        batch = tf.constant(images)
+        with tf.GradientTape() as tape:
+            tape.watch(batch)
+            outputs = tf.cast(layer(batch, training=True), tf.float32)
+            loss = tf.reduce_sum(outputs * upstream)
+        slopes = tape.gradient(loss, [batch, layer.gamma.value, layer.beta.value])
+        found.append([outputs, *slopes, layer.moving_mean, layer.moving_variance])
+        found[-1].append(tf.cast(layer(batch), tf.float32))
+    for ours, keras_own in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, keras_own, rtol=1e-4, atol=1e-4)
+
+
+def test_images_are_normalized_in_one_operation_also_after_loading(tmp_path):
+    network = networks.resnet32((8, 8, 3), 4)
+    images = np.random.default_rng(0).normal(size=(4, 8, 8, 3)).astype("float32")
+    network(images, training=True)
+    network.save(tmp_path / "network.keras")
+    again = keras.models.load_model(tmp_path / "network.keras")
+    np.testing.assert_array_equal(again(images), network(images))
+    for each in (network, again):
+        graph = tf.function(lambda x, net=each: net(x, training=True)).get_concrete_function(images)
+        kinds = [operation.type for operation in graph.graph.get_operations()]
+        layers = [n for n in each.layers if isinstance(n, keras.layers.BatchNormalization)]
+        assert kinds.count("FusedBatchNormV3") == len(layers) == 33
+
+
 def test_resnet32_takes_images_only():
     with pytest.raises(ValueError, match=r"`feature_shape` must be \(height, width\).*\(64,\)"):
         networks.resnet32((64,), 4)

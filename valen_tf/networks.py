@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import layers
 
 from valen_tf import checks
@@ -355,8 +356,41 @@ def _flat(hidden):
     return layers.Flatten(name="flatten")(hidden) if len(hidden.shape) > 2 else hidden
 
 
+@keras.saving.register_keras_serializable(package="valen_tf")
+class ImageNormalization(layers.BatchNormalization):
+    """Keras's batch normalization, in training by one operation of TensorFlow.
+
+    Keras takes an operation for each step of the formula, each of which goes through memory. The numbers are
+    Keras's, up to rounding.
+    """
+
+    def call(
+        self, inputs: tf.Tensor, training: bool | None = None, mask: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Normalizes images [batch, height, width, channels]."""
+        fits = len(inputs.shape) == 4 and self.center and self.scale and not self.synchronized
+        if not (training and self.trainable and mask is None and fits and self.axis in (-1, 3)):
+            return super().call(inputs, training=training, mask=mask)
+        normalized, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=tf.cast(inputs, self.compute_dtype),
+            scale=tf.convert_to_tensor(self.gamma.value),
+            offset=tf.convert_to_tensor(self.beta.value),
+            mean=[],
+            variance=[],
+            epsilon=self.epsilon,
+            is_training=True,
+        )
+        # The operation divides by one less than the number of values.
+        values = tf.cast(tf.size(normalized), variance.dtype) / normalized.shape[-1]
+        variance *= tf.maximum(values - 1.0, 1.0) / values
+        for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            moving.assign(moving * self.momentum + now * (1.0 - self.momentum))
+        return normalized
+
+
 def _normalize(hidden, weight_decay, name):
-    return layers.BatchNormalization(
+    kind = ImageNormalization if len(hidden.shape) == 4 else layers.BatchNormalization
+    return kind(
         momentum=0.9,  # PyTorch's 0.1
         epsilon=1e-5,
         gamma_regularizer=_decay(weight_decay),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import pathlib
@@ -104,9 +105,10 @@ def build(
         options["weights"] = config.network.weights
         options |= {"kind": config.network.backbone} if config.network.backbone else {}
     if network is None:
-        network = getattr(vt.networks, config.network.name)(
-            train_part.feature_shape, train_part.num_classes, **options
-        )
+        with _dtype_policy(config.network.dtype_policy):
+            network = getattr(vt.networks, config.network.name)(
+                train_part.feature_shape, train_part.num_classes, **options
+            )
     training, method = config.training, method or config.method
     kind = find(method)
     if training.optimizer == "adam":
@@ -125,6 +127,19 @@ def build(
     steps = -(-len(train_part) // training.batch_size)
     model.compile(optimizer, metrics=list(metrics), steps_per_execution=steps, **further)
     return model
+
+
+@contextlib.contextmanager
+def _dtype_policy(name):
+    """Lets layers be made under a dtype policy of Keras, where one is named."""
+    import keras
+
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name or before)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def schedule(config: Config, method: str | None = None) -> list[keras.callbacks.Callback]:

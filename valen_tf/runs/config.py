@@ -29,6 +29,7 @@ LARGEST_FILE = 100_000  # bytes; a config has a few thousand
 DEEPEST = 20  # sections inside of sections
 NETWORKS = ("linear", "mlp", "convnet", "backbone", "resnet32")
 OPTIMIZERS = ("sgd", "adam")
+DTYPE_POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
 def _word(argument, value):
@@ -99,6 +100,7 @@ _OF_NETWORK = {
     "weight_decay": checks.NOT_NEGATIVE,
     "backbone": checks.optional(_word),
     "weights": checks.optional(_word),
+    "dtype_policy": checks.optional(checks.one_of(*DTYPE_POLICIES)),
 }
 _OF_TRAINING = {
     "epochs": checks.COUNT,
@@ -180,6 +182,7 @@ class Network:
     weight_decay: float = 1e-4
     backbone: str | None = None  # of "backbone": a name in Keras Applications
     weights: str | None = None  # file of its weights
+    dtype_policy: str | None = None  # what it computes in; Keras's, which is float32 if nobody set it
 
     def __post_init__(self):
         """Refuses values that mean nothing."""

@@ -50,6 +50,7 @@ MEANINGS = {
     "network.weight_decay": "strength of the L2 penalty",
     "network.backbone": "name in Keras Applications, of a backbone",
     "network.weights": "file of a backbone's weights; random ones by default",
+    "network.dtype_policy": "what the network computes in: float32, mixed_bfloat16 or mixed_float16",
     "method": "`valen-tf methods` has all; --method NAME is the same",
     "settings": "settings of the method: settings.NAME=VALUE",
     "training.epochs": "passes over the training rows; --epochs N is the same",

@@ -183,4 +183,6 @@ def _shortened(config, epochs, examples):
         config = dataclasses.replace(
             config, data=dataclasses.replace(config.data, examples=examples)
         )
+    if config.network.dtype_policy is not None:
+        words.append(f"computed in {config.network.dtype_policy}")
     return config, ", ".join(words) or records.PAPER_SCHEDULE
