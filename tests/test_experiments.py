@@ -57,7 +57,7 @@ def run(animals, tmp_path_factory):
 def test_a_config_chooses_the_dtype_policy():
     before = keras.config.dtype_policy()
     config = config_from({"network": {"name": "convnet", "dtype_policy": "mixed_bfloat16"}}, "here")
-    images = vt.PartialLabelDataset(np.zeros((4, 8, 8), np.float32), np.ones((4, 2), bool))
+    images = vt.PartialLabelDataset(np.zeros((4, 8, 8, 1), np.float32), np.ones((4, 2), bool))
     network = building.build(config, images).classifier
     assert {layer.dtype_policy.name for layer in network.layers} == {"mixed_bfloat16"}
     assert keras.config.dtype_policy() == before

@@ -70,7 +70,10 @@ def test_normal_draws_have_the_normal_distribution():
     draws = gammas._normals(DRAWS + 1, tf.constant([2, 3]), tf.float32).numpy()
     assert draws.shape == (DRAWS + 1,)
     assert stats.kstest(draws, "norm").pvalue > 1e-3
-    first, second = draws[: DRAWS // 2], draws[DRAWS // 2 + 1 :]  # of the same pairs of uniform numbers
+    first, second = (
+        draws[: DRAWS // 2],
+        draws[DRAWS // 2 + 1 :],
+    )  # of the same pairs of uniform numbers
     assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(DRAWS / 2)
     assert abs(np.corrcoef(first**2, second**2)[0, 1]) < 4 / np.sqrt(DRAWS / 2)
 

@@ -453,9 +453,7 @@ class Valen(LabelEnhancement):
         divergence = dirichlet.kl(concentration, prior, vectorized=self.vectorized)
         step = (self.seed, self.optimizer.iterations)
         distribution = tf.exp(
-            dirichlet.log_sample_of(
-                index, concentration, seed=step, vectorized=self.vectorized
-            )
+            dirichlet.log_sample_of(index, concentration, seed=step, vectorized=self.vectorized)
         )
         own = self.read("confidence", index)
         inferred = losses.restrict(mean, candidates)

@@ -182,7 +182,9 @@ class Network:
     weight_decay: float = 1e-4
     backbone: str | None = None  # of "backbone": a name in Keras Applications
     weights: str | None = None  # file of its weights
-    dtype_policy: str | None = None  # what it computes in; Keras's, which is float32 if nobody set it
+    dtype_policy: str | None = (
+        None  # what it computes in; Keras's, which is float32 if nobody set it
+    )
 
     def __post_init__(self):
         """Refuses values that mean nothing."""
