@@ -423,13 +423,22 @@ def baseline_cost():
 
 def half_precision():
     """How many times as fast a network trains that computes in bfloat16."""
-    record = json.loads((MEASURED / "epoch_cost_bfloat16.json").read_text())
-    rows = [
-        [name.removesuffix("_policy_gain"), gain, record[name.replace("_gain", "_cpu_gain")]]
-        for name, gain in record.items()
-        if name.endswith("_policy_gain")
-    ]
-    return _table(["training", "times as fast", "by processor time"], rows)
+    rows = []
+    for path in sorted(MEASURED.glob("epoch_cost_bfloat16*.json")):
+        record = json.loads(path.read_text())
+        rows += [
+            [
+                record["network"],
+                name.removesuffix("_policy_gain"),
+                gain,
+                record[name.replace("_gain", "_cpu_gain")],
+                record["load_average"],
+            ]
+            for name, gain in record.items()
+            if name.endswith("_policy_gain")
+        ]
+    header = ["network", "training", "times as fast", "by processor time", "machine's load"]
+    return _table(header, rows)
 
 
 SCALE = {

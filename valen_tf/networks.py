@@ -360,8 +360,8 @@ def _flat(hidden):
 class ImageNormalization(layers.BatchNormalization):
     """Keras's batch normalization, in training by one operation of TensorFlow.
 
-    Keras takes an operation for each step of the formula, each of which goes through memory. The numbers are
-    Keras's, up to rounding.
+    Keras takes an operation for each step of the formula, each of which goes through memory. The numbers
+    are Keras's, up to rounding.
     """
 
     def call(
