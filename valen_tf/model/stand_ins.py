@@ -21,6 +21,7 @@ _OTHERS = {
     "ExpectedCalibrationError": ("metrics", "ExpectedCalibrationError"),
     "GraphConvolution": ("graph.convolution", "GraphConvolution"),
     "GraphEncoder": ("graph.convolution", "GraphEncoder"),
+    "ImageNormalization": ("networks", "ImageNormalization"),
     "SoftmaxCLPL": ("methods.clpl_softmax", "CLPLSoftmax"),
     "ValenNon": ("methods.proden", "Proden"),
 }
